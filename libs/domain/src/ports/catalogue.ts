@@ -36,7 +36,7 @@ export interface ProviderDefinition {
   readonly breaker: BreakerSettings | null;
 }
 
-/** Opens after `failures` unknown or unreachable answers within `windowMs`, and stays open for as long. */
+/** Opens after `failures` unknown or unreachable answers in a row within `windowMs`, and stays open for as long. */
 export interface BreakerSettings {
   readonly failures: number;
   readonly windowMs: number;

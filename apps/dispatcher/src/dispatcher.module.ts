@@ -1,0 +1,76 @@
+import { Module, type BeforeApplicationShutdown, type DynamicModule, type OnApplicationBootstrap } from '@nestjs/common';
+import { DueWorkProjection } from '#adapters/due-work/due-work-projection.js';
+import { DirectFeed } from '#adapters/feed/direct-feed.js';
+import type { Logger } from '#adapters/observability/logger.js';
+import type { Metrics } from '#adapters/observability/metrics.js';
+import type { Engine } from '#adapters/runtime/open-engine.js';
+import type { Catalogue, ProviderAdapter } from '#domain';
+import { Dispatcher } from './dispatcher.js';
+import { createReport } from './report.js';
+
+export interface DispatcherDependencies {
+  readonly engine: Engine;
+  readonly catalogue: Catalogue;
+  readonly providers: ReadonlyMap<string, ProviderAdapter>;
+  readonly worker: string;
+  readonly newId: () => string;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+}
+
+/** Most operations begin and end within this time; merged, they leave no due work behind. What is due at once is slowed by no more. */
+const GATHER_MS = 25;
+const BACKLOG_GAUGE_EVERY_MS = 5_000;
+
+/** The dispatcher with the feed that keeps its due work. */
+export class DispatcherService implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly dispatcher: Dispatcher;
+  private readonly feed: DirectFeed;
+  private gauge: NodeJS.Timeout | undefined;
+
+  constructor(private readonly dependencies: DispatcherDependencies) {
+    const { engine, catalogue, providers, worker, newId, metrics, logger } = dependencies;
+    const { log, clock, hashing, sealer, dataKeys, dueWork, checkpoints, derivedPool } = engine;
+    const report = createReport(metrics, logger);
+    const ports = { log, clock, hashing, sealer, dataKeys, dueWork, catalogue, providers, worker, newId, random: Math.random, report };
+    this.dispatcher = new Dispatcher(ports);
+    const onDue = () => this.dispatcher.wake();
+    this.feed = new DirectFeed({
+      log,
+      checkpoints,
+      consumer: new DueWorkProjection(dueWork, derivedPool, () => clock.nowMs(), onDue),
+      gatherMs: GATHER_MS,
+      onError: (err) => logger.error({ err, consumer: 'due-work' }, 'the feed stumbled and will try again'),
+      onProgress: (position) => metrics.feedPosition.set({ consumer: 'due-work' }, Number(position)),
+    });
+  }
+
+  onApplicationBootstrap(): void {
+    this.feed.start();
+    this.dispatcher.start();
+    this.gauge = setInterval(() => void this.measure(), BACKLOG_GAUGE_EVERY_MS);
+  }
+
+  /** Takes no more work and finishes what is under way; the composing program bounds the wait. */
+  async beforeApplicationShutdown(): Promise<void> {
+    clearInterval(this.gauge);
+    await this.dispatcher.stop();
+    await this.feed.stop();
+  }
+
+  private async measure(): Promise<void> {
+    const { engine, metrics, logger } = this.dependencies;
+    try {
+      metrics.dueWork.set(await engine.dueWork.countDue());
+    } catch (err) {
+      logger.warn({ err }, 'due work could not be counted');
+    }
+  }
+}
+
+@Module({})
+export class DispatcherModule {
+  static with(service: DispatcherService): DynamicModule {
+    return { module: DispatcherModule, providers: [{ provide: DispatcherService, useValue: service }] };
+  }
+}

@@ -1,0 +1,107 @@
+import type { EventLog, FeedConsumer } from '#domain';
+
+export interface CheckpointStore {
+  load(name: string): Promise<bigint>;
+  save(name: string, position: bigint): Promise<void>;
+}
+
+export interface DirectFeedOptions {
+  readonly log: EventLog;
+  readonly checkpoints: CheckpointStore;
+  readonly consumer: FeedConsumer;
+  /** How long to let events gather once some are there: what began and ended meanwhile is one change. */
+  readonly gatherMs: number;
+  readonly onError: (error: Error) => void;
+  readonly onProgress?: (position: bigint, events: number) => void;
+}
+
+/** Bounds one batch in memory and in the transaction that takes it; larger ones save nothing more. */
+const BATCH_EVENTS_MAX = 2_000;
+/** Events of other processes are found by looking; a quarter of a second is soon enough where nobody in this process waits. */
+const POLL_MS = 250;
+const RETRY_DELAY_MS = 200;
+const RETRY_DELAY_MAX_MS = 5_000;
+
+/**
+ * Hands the log to one consumer, in order, at least once, from a durable checkpoint that moves only after the consumer has finished.
+ * Appends of this process wake it; polling stays the truth.
+ */
+export class DirectFeed {
+  private position: bigint | null = null;
+  private stopped = false;
+  private loop: Promise<void> | null = null;
+  private endSleep: () => void = () => undefined;
+  /** Whether new events may end the sleep; after an error they may not, or a busy log would turn the back-off into a loop. */
+  private wakeable = false;
+  private pending = false;
+  private stopListening: () => void = () => undefined;
+
+  constructor(private readonly options: DirectFeedOptions) {}
+
+  start(): void {
+    this.stopListening = this.options.log.onAppended(() => {
+      this.pending = true;
+      if (this.wakeable) this.endSleep();
+    });
+    this.loop = this.run();
+  }
+
+  /** Finishes the batch under way. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.stopListening();
+    this.endSleep();
+    await this.loop;
+  }
+
+  /** One batch; returns how many events it had. */
+  async runOnce(): Promise<number> {
+    const { log, checkpoints, consumer, onProgress } = this.options;
+    this.position ??= await checkpoints.load(consumer.name);
+    const events = await log.readAll(this.position, BATCH_EVENTS_MAX);
+    if (events.length === 0) return 0;
+    const position = events.at(-1)!.position;
+    await consumer.handle(events);
+    await checkpoints.save(consumer.name, position);
+    this.position = position;
+    onProgress?.(position, events.length);
+    return events.length;
+  }
+
+  private async run(): Promise<void> {
+    let failures = 0;
+    while (!this.stopped) {
+      try {
+        this.pending = false;
+        const handled = await this.runOnce();
+        failures = 0;
+        if (handled < BATCH_EVENTS_MAX && !this.stopped) await this.pause();
+      } catch (error) {
+        failures++;
+        this.options.onError(error as Error);
+        await this.sleep(Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MS * 2 ** Math.min(failures - 1, 10)));
+      }
+    }
+  }
+
+  private async pause(): Promise<void> {
+    if (!this.pending) {
+      this.wakeable = true;
+      await this.sleep(POLL_MS);
+      this.wakeable = false;
+    }
+    if (this.pending) await this.sleep(this.options.gatherMs);
+  }
+
+  /** Until the feed is stopped or, where that is allowed, woken; at most `ms`. */
+  private sleep(ms: number): Promise<void> {
+    if (this.stopped) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.endSleep = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
