@@ -2,7 +2,8 @@ import type { EventLog, FeedConsumer } from '#domain';
 
 export interface CheckpointStore {
   load(name: string): Promise<bigint>;
-  save(name: string, position: bigint): Promise<void>;
+  /** False where the reader does not stand at `from`. */
+  advance(name: string, from: bigint, to: bigint): Promise<boolean>;
 }
 
 export interface DirectFeedOptions {
@@ -19,6 +20,11 @@ export interface DirectFeedOptions {
 const BATCH_EVENTS_MAX = 2_000;
 /** Events of other processes are found by looking; a quarter of a second is soon enough where nobody in this process waits. */
 const POLL_MS = 250;
+/**
+ * What a consumer wrote need not have reached the disk: a crash of the database may take it back, checkpoint and all, without any query of
+ * ours failing. While nothing happens the durable checkpoint is compared this often.
+ */
+const COMPARE_EVERY_MS = 5_000;
 const RETRY_DELAY_MS = 200;
 const RETRY_DELAY_MAX_MS = 5_000;
 
@@ -28,6 +34,7 @@ const RETRY_DELAY_MAX_MS = 5_000;
  */
 export class DirectFeed {
   private position: bigint | null = null;
+  private compareAt = 0;
   private stopped = false;
   private loop: Promise<void> | null = null;
   private endSleep: () => void = () => undefined;
@@ -57,15 +64,24 @@ export class DirectFeed {
   /** One batch; returns how many events it had. */
   async runOnce(): Promise<number> {
     const { log, checkpoints, consumer, onProgress } = this.options;
-    this.position ??= await checkpoints.load(consumer.name);
-    const events = await log.readAll(this.position, BATCH_EVENTS_MAX);
+    if (performance.now() >= this.compareAt) this.position = null;
+    const from = (this.position ??= await this.durablePosition());
+    const events = await log.readAll(from, BATCH_EVENTS_MAX);
     if (events.length === 0) return 0;
     const position = events.at(-1)!.position;
     await consumer.handle(events);
-    await checkpoints.save(consumer.name, position);
-    this.position = position;
+    // Where the checkpoint was taken back, so were earlier batches: they are handed over again.
+    this.position = (await checkpoints.advance(consumer.name, from, position)) ? position : null;
+    this.compareAt = performance.now() + COMPARE_EVERY_MS;
     onProgress?.(position, events.length);
     return events.length;
+  }
+
+  private async durablePosition(): Promise<bigint> {
+    const { checkpoints, consumer } = this.options;
+    const position = await checkpoints.load(consumer.name);
+    this.compareAt = performance.now() + COMPARE_EVERY_MS;
+    return position;
   }
 
   private async run(): Promise<void> {
@@ -78,6 +94,7 @@ export class DirectFeed {
         if (handled < BATCH_EVENTS_MAX && !this.stopped) await this.pause();
       } catch (error) {
         failures++;
+        this.position = null;
         this.options.onError(error as Error);
         await this.sleep(Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MS * 2 ** Math.min(failures - 1, 10)));
       }

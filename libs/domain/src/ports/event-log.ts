@@ -65,7 +65,7 @@ export interface EventLog {
   readStream(stream: string): Promise<readonly RecordedEvent[]>;
   /** Several streams at once; a missing one is an empty list. At most 1,000. @throws LogUnavailable */
   readStreams(streams: readonly string[]): Promise<ReadonlyMap<string, readonly RecordedEvent[]>>;
-  /** Events with a position above `after`, in order; fewer than `limit` means the end was reached. Never skips a late commit. @throws LogUnavailable */
+  /** Events with a position above `after`, in order, at most `limit`; none means the end was reached. Never skips a late commit. @throws LogUnavailable */
   readAll(after: bigint, limit: number): Promise<readonly RecordedEvent[]>;
   /** Position of the last event, 0 when there is none. @throws LogUnavailable */
   head(): Promise<bigint>;

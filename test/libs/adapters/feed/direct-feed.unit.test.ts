@@ -26,10 +26,12 @@ class MemoryCheckpoints implements CheckpointStore {
     return this.position;
   }
 
-  async save(_name: string, position: bigint): Promise<void> {
+  async advance(_name: string, from: bigint, to: bigint): Promise<boolean> {
     this.onSave();
-    this.position = position;
-    this.saved.push(position);
+    if (from !== this.position) return false;
+    this.position = to;
+    this.saved.push(to);
+    return true;
   }
 }
 
@@ -85,6 +87,19 @@ describe('the direct feed', () => {
     expect([await feed.runOnce(), await feed.runOnce(), await feed.runOnce()]).toEqual([2_000, 500, 0]);
     expect(batches).toEqual([range(1, 2_000), range(2_001, 2_500)]);
     expect(checkpoints.saved).toEqual([2_000n, 2_500n]);
+  });
+
+  it('hands over again what a crash of the database took back together with the checkpoint', async () => {
+    const { log, checkpoints, batches, newFeed } = setUp();
+    await append(log, 3);
+    const feed = newFeed();
+    await feed.runOnce();
+    checkpoints.position = 1n;
+    await append(log, 1);
+    await feed.runOnce();
+    await feed.runOnce();
+    expect(batches).toEqual([range(1, 3), range(4, 4), range(2, 4)]);
+    expect(checkpoints.position).toBe(4n);
   });
 
   it('starts behind its checkpoint', async () => {

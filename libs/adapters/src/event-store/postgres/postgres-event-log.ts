@@ -1,0 +1,84 @@
+import type { AppendRequest, AppendResult, EventLog, Hashing, RecordedEvent } from '#domain';
+import { orUnavailable, type DatabaseOptions, type Pool } from '../../postgres/database.js';
+import { AppendListeners } from '../append-listeners.js';
+import { checkReadAll, checkReadStreams, decodeEvent } from '../encoding.js';
+import { AppendBatcher } from './append-batcher.js';
+import { AppendConnection } from './append-connection.js';
+import { TailCache } from './tail-cache.js';
+
+interface EventRow {
+  stream: string;
+  revision: number;
+  position: string;
+  id: string;
+  type: string;
+  data: string;
+  metadata: string;
+  chain: string;
+}
+
+const COLUMNS = `stream, revision, position, id, type, data, metadata, encode(chain, 'hex') as chain`;
+
+/** The event log in PostgreSQL: see `migrations/0001_event_log.sql` for how positions come to be in commit order and without holes. */
+export class PostgresEventLog implements EventLog {
+  private readonly listeners = new AppendListeners();
+  private readonly tail = new TailCache();
+  private readonly batcher: AppendBatcher;
+
+  constructor(
+    private readonly pool: Pool,
+    options: DatabaseOptions & { readonly hashing: Hashing },
+  ) {
+    this.batcher = new AppendBatcher(new AppendConnection(options), options.hashing, (events, bytes) => {
+      this.tail.add(events, bytes);
+      this.listeners.tell(events);
+    });
+  }
+
+  append(request: AppendRequest): Promise<AppendResult> {
+    return this.batcher.append(request);
+  }
+
+  async readStream(stream: string): Promise<readonly RecordedEvent[]> {
+    const text = `select ${COLUMNS} from onefold.events where stream = $1 order by revision`;
+    return this.read('Reading a stream', { name: 'read-stream', text, values: [stream] });
+  }
+
+  async readStreams(streams: readonly string[]): Promise<ReadonlyMap<string, readonly RecordedEvent[]>> {
+    checkReadStreams(streams);
+    const text = `select ${COLUMNS} from onefold.events where stream = any($1) order by stream, revision`;
+    const found = new Map<string, RecordedEvent[]>(streams.map((stream) => [stream, []]));
+    for (const event of await this.read('Reading streams', { name: 'read-streams', text, values: [streams] })) {
+      found.get(event.stream)!.push(event);
+    }
+    return found;
+  }
+
+  async readAll(after: bigint, limit: number): Promise<readonly RecordedEvent[]> {
+    checkReadAll(after, limit);
+    const cached = this.tail.readAfter(after, limit);
+    if (cached) return cached;
+    const text = `select ${COLUMNS} from onefold.events where position > $1 order by position limit $2`;
+    return this.read('Reading the log', { name: 'read-all', text, values: [String(after), limit] });
+  }
+
+  async head(): Promise<bigint> {
+    const text = 'select coalesce(max(position), 0) as head from onefold.events';
+    const { rows } = await orUnavailable('Reading the head of the log', this.pool.query<{ head: string }>({ name: 'read-head', text }));
+    return BigInt(rows[0]!.head);
+  }
+
+  onAppended(listener: (events: readonly RecordedEvent[]) => void): () => void {
+    return this.listeners.add(listener);
+  }
+
+  /** Waits for the appends under way and closes the connection they use; the pool stays its owner's. */
+  async close(): Promise<void> {
+    await this.batcher.close();
+  }
+
+  private async read(what: string, query: { name: string; text: string; values: unknown[] }): Promise<RecordedEvent[]> {
+    const { rows } = await orUnavailable(what, this.pool.query<EventRow>(query));
+    return rows.map((row) => decodeEvent({ ...row, position: BigInt(row.position) }));
+  }
+}
