@@ -1,0 +1,53 @@
+// Everything in one process on an embedded PostgreSQL: the one-machine default, and what `npm start` runs.
+import { ConfigurationFaults } from '#adapters/configuration/faults.js';
+import { EmbeddedPostgresError } from '#adapters/postgres/embedded/index.js';
+import { SchemaFault } from '#adapters/postgres/migrate.js';
+import { SecretMismatch } from '#adapters/postgres/secret-fingerprints.js';
+import { WeakDurability } from '#adapters/runtime/open-engine.js';
+import { SecretsFault } from '#adapters/runtime/secrets.js';
+import { checkConfiguration } from './check-configuration.js';
+import { PortTaken, startStandalone } from './standalone.js';
+import { welcome } from './welcome.js';
+
+/** Faults of the installation: told in their own words. Everything else is a fault of the program and keeps its stack. */
+const TOLD_PLAINLY = [ConfigurationFaults, EmbeddedPostgresError, SchemaFault, SecretMismatch, SecretsFault, WeakDurability, PortTaken];
+
+const USAGE = `Usage: npm start [-- --check-config]
+
+  --check-config   check the environment and the catalogue, list all faults, start nothing
+Settings come from the environment: see docs/configuration.md.`;
+
+function fail(error: unknown): never {
+  const plain = TOLD_PLAINLY.some((kind) => error instanceof kind);
+  process.stderr.write(`onefold: ${plain ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`);
+  process.exit(1);
+}
+
+const flags = process.argv.slice(2);
+const unknown = flags.find((flag) => !['--check-config', '--help'].includes(flag));
+if (unknown !== undefined || flags.includes('--help')) {
+  process.stderr.write(`${unknown === undefined ? '' : `onefold: unknown option ${unknown}\n`}${USAGE}\n`);
+  process.exit(unknown === undefined ? 0 : 2);
+}
+
+try {
+  if (flags.includes('--check-config')) {
+    process.stdout.write(`${checkConfiguration(process.env)}\n`);
+    process.exit(0);
+  }
+  const onProgress = (text: string) => process.stderr.write(`onefold: ${text} ...\n`);
+  const standalone = await startStandalone(process.env, { onProgress });
+  process.stdout.write(welcome(standalone));
+  let stopping = false;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      // A second signal while draining changes nothing: the drain is bounded, and cutting it short would leave leases behind.
+      if (stopping) return;
+      stopping = true;
+      onProgress('stopping: no new calls, finishing those under way');
+      standalone.stop().then(() => process.exit(0), fail);
+    });
+  }
+} catch (error) {
+  fail(error);
+}

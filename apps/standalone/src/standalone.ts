@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { loadCatalogue } from '#adapters/catalogue/load-catalogue.js';
+import type { ApiKey, Configuration } from '#adapters/configuration/configuration.js';
+import type { Environment } from '#adapters/configuration/environment.js';
+import { readConfiguration } from '#adapters/configuration/read-configuration.js';
+import { createLogger, type Logger } from '#adapters/observability/logger.js';
+import { createMetrics } from '#adapters/observability/metrics.js';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '#adapters/postgres/embedded/index.js';
+import { createProviders } from '#adapters/providers/create-providers.js';
+import { openEngine, type Engine } from '#adapters/runtime/open-engine.js';
+import { loadSecrets } from '#adapters/runtime/secrets.js';
+import { PostgresOperationView } from '#adapters/view/postgres-operation-view.js';
+import { createCommandApi } from '#apps/command-api/src/app.js';
+import { DispatcherModule, DispatcherService } from '#apps/dispatcher/src/dispatcher.module.js';
+import { ProjectorModule } from '#apps/projector/src/projector.module.js';
+import { startLab, type Lab } from '#apps/provider-lab/src/lab.js';
+import type { Catalogue } from '#domain';
+import { catalogueEnvironment } from './catalogue-environment.js';
+import { developmentKey } from './development-key.js';
+
+export interface Standalone {
+  readonly url: string;
+  /** Null where the catalogue needs no lab and none was started. */
+  readonly labUrl: string | null;
+  /** Null where keys are configured. */
+  readonly developmentKey: string | null;
+  readonly dataDir: string;
+  readonly catalogue: Catalogue;
+  /** Drains, then stops the database last. Bounded by `ONEFOLD_SHUTDOWN_TIMEOUT_MS`. */
+  stop(): Promise<void>;
+}
+
+export class PortTaken extends Error {
+  override readonly name = 'PortTaken';
+}
+
+/** Started parts, stopped in the opposite order. */
+type Stop = { readonly what: string; readonly stop: () => Promise<void> };
+
+/** @throws whatever keeps it from starting; everything already started is stopped first */
+export async function startStandalone(env: Environment, { onProgress }: { onProgress: (text: string) => void }): Promise<Standalone> {
+  const stops: Stop[] = [];
+  const configuration = readConfiguration(env);
+  const logger = createLogger({ process: 'standalone', level: configuration.logLevel, stream: process.stderr });
+  const stopAll = () => stopInTurn(stops, configuration.shutdownTimeoutMs, logger);
+  try {
+    const lab = await startBuiltInLab(configuration);
+    if (lab) stops.push({ what: 'lab', stop: () => lab.close() });
+    const smtpUrl = `smtp://127.0.0.1:${lab?.smtpPort ?? configuration.lab.smtpPort}`;
+    const labUrl = configuration.lab.url ?? lab!.url;
+    const catalogue = loadCatalogue(configuration.catalogueFile, catalogueEnvironment(env, { url: labUrl, smtpUrl }));
+    const postgres = await startDatabase(configuration, onProgress, logger);
+    if (postgres) stops.push({ what: 'database', stop: () => postgres.stop() });
+    const secrets = loadSecrets(configuration.dataDir, givenSecrets(configuration));
+    const { identitySecrets, masterKeys } = secrets;
+    const { allowWeakDurability } = configuration;
+    const databaseUrl = configuration.databaseUrl ?? postgres!.url;
+    const engine = await openEngine({ databaseUrl, identitySecrets, masterKeys, allowWeakDurability, logger });
+    stops.push({ what: 'event log', stop: () => engine.close() });
+    const developer = configuration.apiKeys.length === 0 ? developmentKey(configuration.dataDir) : null;
+    const app = await openApp({
+      configuration,
+      engine,
+      catalogue,
+      secrets,
+      keys: developer ? [developer] : configuration.apiKeys,
+      logger,
+      stops,
+    });
+    const url = await listen(app, configuration);
+    const { dataDir } = configuration;
+    return { url, labUrl, developmentKey: developer?.key ?? null, dataDir, catalogue, stop: stopAll };
+  } catch (error) {
+    await stopAll();
+    throw error;
+  }
+}
+
+interface AppParts {
+  readonly configuration: Configuration;
+  readonly engine: Engine;
+  readonly catalogue: ReturnType<typeof loadCatalogue>;
+  readonly secrets: ReturnType<typeof loadSecrets>;
+  readonly keys: readonly ApiKey[];
+  readonly logger: Logger;
+  readonly stops: Stop[];
+}
+
+/** One Nest application of three apps' modules: the command API lends its first attempts to the dispatcher beside it. */
+async function openApp({ configuration, engine, catalogue, secrets, keys, logger, stops }: AppParts): Promise<NestFastifyApplication> {
+  const metrics = createMetrics();
+  engine.log.onAppended((events) => {
+    for (const { event } of events) if (event.type === 'ReviewRequested') metrics.reviewsOpened.inc({ reason: event.data.reason });
+  });
+  const providers = createProviders(catalogue);
+  stops.push({
+    what: 'providers',
+    stop: async () => void (await Promise.all([...providers.values()].map((provider) => provider.close()))),
+  });
+  const worker = `${hostname()}:${process.pid}`;
+  const newId = () => randomUUID();
+  const service = new DispatcherService({ engine, catalogue, providers, worker, newId, metrics, logger });
+  const app = await createCommandApi(
+    {
+      ...engine,
+      catalogue,
+      identitySecrets: secrets.identitySecrets,
+      apiKeys: keys,
+      apiKeyPepper: secrets.pepper,
+      view: new PostgresOperationView(engine.pool),
+      lane: service.dispatcher,
+      limits: { rateLimitPerSecond: configuration.rateLimitPerSecond ?? 0 },
+      readiness: [{ name: 'event_log', check: () => engine.check() }],
+      logger,
+      metrics,
+      newId,
+    },
+    [DispatcherModule.with(service), ProjectorModule.with({ engine, metrics, logger })],
+  );
+  stops.push({ what: 'application', stop: () => app.close() });
+  return app;
+}
+
+async function listen(app: NestFastifyApplication, { host, port }: Configuration): Promise<string> {
+  try {
+    await app.listen(port, host);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new PortTaken(`Port ${port} (PORT) is in use by another program; stop it or set PORT to a free one.`, { cause: error });
+  }
+  const address = app.getHttpServer().address();
+  const bound = typeof address === 'object' && address !== null ? address.port : port;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
+}
+
+/** The lab that the demonstration catalogue calls; none where another one is named. */
+async function startBuiltInLab({ lab, dataDir, host }: Configuration): Promise<Lab | null> {
+  if (lab.url !== null) return null;
+  const file = lab.ledger ?? resolve(dataDir, 'lab-ledger.ndjson');
+  const options = { port: lab.port, host: host === '0.0.0.0' ? host : '127.0.0.1', ledgerFile: file === 'memory' ? null : file };
+  try {
+    return await startLab({ ...options, smtpPort: lab.smtpPort });
+  } catch (error) {
+    throw new PortTaken(`The provider lab could not start: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function startDatabase(
+  { databaseUrl, dataDir, databasePort }: Configuration,
+  onProgress: (text: string) => void,
+  logger: Logger,
+): Promise<EmbeddedPostgres | null> {
+  if (databaseUrl !== null) return null;
+  const postgres = await startEmbeddedPostgres({
+    dataDir: resolve(dataDir),
+    ...(databasePort !== null && { port: databasePort }),
+    onProgress,
+  });
+  postgres.onExit(() => {
+    logger.fatal({}, 'the embedded database ended; nothing can be recorded any more, so the process ends too');
+    process.exit(1);
+  });
+  return postgres;
+}
+
+function givenSecrets({ identitySecrets, masterKeys }: Configuration) {
+  return {
+    identitySecrets: identitySecrets?.map(({ version, bytes }) => ({ version, secret: Buffer.from(bytes).toString('hex') })) ?? null,
+    masterKeys: masterKeys?.map(({ version, bytes }) => ({ version, key: bytes })) ?? null,
+  };
+}
+
+/** Last started, first stopped. A part that does not end in time is left behind: its leases run out and tell the next start. */
+async function stopInTurn(stops: Stop[], timeoutMs: number, logger: Logger): Promise<void> {
+  const giveUpAt = performance.now() + timeoutMs;
+  for (const { what, stop } of stops.splice(0).reverse()) {
+    // The database is always stopped: left running, it would be in the way of the next start.
+    const leftMs = what === 'database' ? Infinity : Math.max(1_000, giveUpAt - performance.now());
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((settle) => {
+      if (Number.isFinite(leftMs)) timer = setTimeout(() => settle('late'), leftMs);
+    });
+    const outcome = await Promise.race([stop().catch((err: Error) => logger.error({ err }, `stopping the ${what} failed`)), late]);
+    clearTimeout(timer);
+    if (outcome === 'late') logger.warn({}, `the ${what} did not stop in time and is left behind`);
+  }
+}
