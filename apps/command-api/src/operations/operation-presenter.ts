@@ -7,9 +7,15 @@ import { DEPENDENCIES, type CommandApiDependencies } from '../dependencies.js';
 export class OperationPresenter {
   constructor(@Inject(DEPENDENCIES) private readonly deps: CommandApiDependencies) {}
 
-  /** @param atMs the moment that the guidance speaks of; now when left out */
-  async present(state: KnownOperation, atMs = this.deps.clock.nowMs()): Promise<OperationResource> {
-    return sealedResult(state) === null ? describeOperation(state, null, atMs) : (await this.presentAll([state], atMs))[0]!;
+  /**
+   * @param atMs the moment that the guidance speaks of; now when left out
+   * @param dataKey the operation's data key where the caller has it; read where it has not
+   */
+  async present(state: KnownOperation, atMs = this.deps.clock.nowMs(), dataKey: DataKey | null = null): Promise<OperationResource> {
+    const sealed = sealedResult(state);
+    if (sealed === null) return describeOperation(state, null, atMs);
+    if (dataKey?.keyId === this.deps.sealer.keyIdOf(sealed)) return describeOperation(state, this.unseal(state, sealed, dataKey), atMs);
+    return (await this.presentAll([state], atMs))[0]!;
   }
 
   /** At most 1,000; all data keys are read at once. @throws LogUnavailable, UnreadableSeal */
@@ -21,9 +27,12 @@ export class OperationPresenter {
       const sealed = sealedResult(state);
       if (sealed === null) return describeOperation(state, null, atMs);
       const dataKey = keys.get(sealer.keyIdOf(sealed));
-      const result = dataKey ? JSON.parse(sealer.open(dataKey, sealed, `${streamOf(state.facts.operationId)}/result`)) : ERASED;
-      return describeOperation(state, result, atMs);
+      return describeOperation(state, dataKey ? this.unseal(state, sealed, dataKey) : ERASED, atMs);
     });
+  }
+
+  private unseal({ facts }: KnownOperation, sealed: Sealed, dataKey: DataKey): unknown {
+    return JSON.parse(this.deps.sealer.open(dataKey, sealed, `${streamOf(facts.operationId)}/result`));
   }
 }
 

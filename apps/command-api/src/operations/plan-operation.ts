@@ -30,6 +30,8 @@ export interface PlanResult {
   readonly replayed: boolean;
   /** Whether the wait that was asked for was granted. */
   readonly waited: boolean;
+  /** The key made for a new operation; null for one planned earlier, whose key is read. */
+  readonly dataKey: DataKey | null;
 }
 
 export interface Wait {
@@ -106,7 +108,8 @@ export class PlanOperationHandler implements ICommandHandler<PlanOperationComman
       handleCommand(this.deps, { ...request, commands: claim ? [plan, claim] : [plan] }),
     );
     if (result.refusal) throw problemFromRefusal(result.refusal, result.operation, this.deps.clock.nowMs());
-    return { operation: result.operation, replayed: result.appended.length === 0 };
+    const replayed = result.appended.length === 0;
+    return { operation: result.operation, replayed, dataKey: replayed ? null : dataKey };
   }
 
   private provenance({ caller, traceparent }: PlanOperationCommand) {

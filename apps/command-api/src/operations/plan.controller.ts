@@ -35,7 +35,7 @@ export class PlanController {
     const waitSeconds = waitPreference(request.headers.prefer);
     const wait = waitSeconds === null ? null : { timeoutMs: waitSeconds * 1000, gone: goneSignal(reply) };
     const result = await this.submit(request, request.body, clientKeyOf(request), wait);
-    const resource = await this.presenter.present(result.operation.state);
+    const resource = await this.presenter.present(result.operation.state, undefined, result.dataKey);
     reply.header('location', locationOf(result.operation));
     if (result.replayed) reply.header('idempotent-replayed', 'true');
     if (result.waited) reply.header('preference-applied', `wait=${waitSeconds}`);
@@ -56,7 +56,7 @@ export class PlanController {
     try {
       const result = await this.submit(request, body, null, null);
       const headers = { location: locationOf(result.operation), ...(result.replayed && { 'idempotent-replayed': 'true' }) };
-      return { status: planStatus(result), headers, body: await this.presenter.present(result.operation.state) };
+      return { status: planStatus(result), headers, body: await this.presenter.present(result.operation.state, undefined, result.dataKey) };
     } catch (error) {
       const problem = problemOf(error);
       if (problem.status >= 500) this.deps.logger.error({ err: error, code: problem.code, route: '/v1/operations/batch' }, 'item failed');

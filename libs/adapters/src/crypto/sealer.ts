@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { RandomBlock } from './random-block.js';
 import { UnreadableSeal, type DataKey, type DataKeyRecord, type Sealer } from '#domain';
 
 /** A key-encryption key, 32 bytes. Its version is stored with everything it wraps, so that keys can be rotated. */
@@ -17,6 +18,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 16;
+const random = new RandomBlock();
 const VERSION = /^[A-Za-z0-9_-]{1,32}$/;
 
 /**
@@ -31,9 +33,8 @@ export function createSealer(masterKeys: readonly [MasterKey, ...MasterKey[]]): 
   const byVersion = new Map(masterKeys.map(({ version, key }) => [version, key]));
   return {
     newDataKey(operationId) {
-      const random = randomBytes(KEY_ID_BYTES + KEY_BYTES);
-      const keyId = random.toString('base64url', 0, KEY_ID_BYTES);
-      const key = random.subarray(KEY_ID_BYTES);
+      const keyId = random.take(KEY_ID_BYTES).toString('base64url');
+      const key = random.take(KEY_BYTES);
       const wrapped = `w1.${current.version}.${encrypt(current.key, key, `${keyId}/${operationId}`)}`;
       return { dataKey: { keyId, key }, record: { keyId, operationId, wrapped } };
     },
@@ -67,7 +68,7 @@ function checkMasterKeys(masterKeys: readonly MasterKey[]): void {
 }
 
 function encrypt(key: Uint8Array, plain: Uint8Array, context: string): string {
-  const iv = randomBytes(IV_BYTES);
+  const iv = random.take(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context, 'utf8'));
   return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]).toString('base64url');
 }

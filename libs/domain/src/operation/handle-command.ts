@@ -90,11 +90,11 @@ function decideInTurn(
   const events: OperationEvent[] = [];
   let current: OperationState = state;
   for (const command of request.commands) {
+    if (events.length > 0) current = foldDecided(state, events, nowMs, request.tenant ?? '');
     const decision = decide(current, command, nowMs);
     if (decision.refusal) return { refusal: decision.refusal };
     if (decision.events.length === 0) break;
     events.push(...decision.events);
-    current = foldDecided(current, decision.events, nowMs, request.tenant ?? '');
   }
   return { events };
 }

@@ -1,5 +1,6 @@
 import type { AppendRequest, AppendResult, EventLog, Hashing, RecordedEvent } from '#domain';
 import { orUnavailable, type DatabaseOptions, type Pool } from '../../postgres/database.js';
+import { GatheringReader } from '../../postgres/gathering-reader.js';
 import { AppendListeners } from '../append-listeners.js';
 import { checkReadAll, checkReadStreams, decodeEvent } from '../encoding.js';
 import { AppendBatcher } from './append-batcher.js';
@@ -24,6 +25,7 @@ export class PostgresEventLog implements EventLog {
   private readonly listeners = new AppendListeners();
   private readonly tail = new TailCache();
   private readonly batcher: AppendBatcher;
+  private readonly streams = new GatheringReader<readonly RecordedEvent[]>((streams) => this.readStreams(streams), []);
 
   constructor(
     private readonly pool: Pool,
@@ -39,9 +41,8 @@ export class PostgresEventLog implements EventLog {
     return this.batcher.append(request);
   }
 
-  async readStream(stream: string): Promise<readonly RecordedEvent[]> {
-    const text = `select ${COLUMNS} from onefold.events where stream = $1 order by revision`;
-    return this.read('Reading a stream', { name: 'read-stream', text, values: [stream] });
+  readStream(stream: string): Promise<readonly RecordedEvent[]> {
+    return this.streams.read(stream);
   }
 
   async readStreams(streams: readonly string[]): Promise<ReadonlyMap<string, readonly RecordedEvent[]>> {
