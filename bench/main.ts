@@ -31,6 +31,10 @@ const WARM_UP = 2_000;
 /** Nothing here takes minutes; a backlog that does not drain is a result of its own and ends the run. */
 const EFFECTS_WAIT_MAX_MS = 120_000;
 const MILLION = 1_000_000;
+/** Planned, started, succeeded: what `storeOperations` stores of each. */
+const EVENTS_PER_STORED_OPERATION = 3;
+/** Twenty minutes: folding three million events into the view takes a few. */
+const FEEDS_WAIT_MAX_MS = 1_200_000;
 const KEY = 'bench-key-0123456789abcdef';
 
 const program = (path: string) => join(packageRoot, 'dist', path);
@@ -53,6 +57,7 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'onefold-bench-'));
   const target = await startServer(folder, stored);
   try {
+    if (stored > 0) await feedsReach(target.url, stored * EVENTS_PER_STORED_OPERATION);
     let operationIds: readonly string[] = (
       await measure(target, { name: 'warm-up', mode: 'submit', connections: 32, n: WARM_UP }, [], false)
     ).operationIds;
@@ -153,6 +158,19 @@ async function measure(
   };
   console.log(JSON.stringify(line));
   return result;
+}
+
+/** What was stored beforehand has to be in the view and out of the way before anything is measured. */
+async function feedsReach(url: string, position: number): Promise<void> {
+  const giveUpAt = performance.now() + FEEDS_WAIT_MAX_MS;
+  for (;;) {
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    const positions = [...metrics.matchAll(/^onefold_feed_position\{.*\} (\d+)$/gm)].map((match) => Number(match[1]));
+    if (positions.length === 2 && positions.every((reached) => reached >= position)) return;
+    if (performance.now() > giveUpAt) throw new Error('The feeds did not catch up with the stored operations.');
+    console.error(`bench: the view has taken ${Math.min(...positions, position)} of ${position} events`);
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+  }
 }
 
 async function effectsReach(labUrl: string, wanted: number): Promise<Ledger> {

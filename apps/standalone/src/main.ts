@@ -31,8 +31,10 @@ if (unknown !== undefined || flags.includes('--help')) {
 }
 
 try {
+  // Before anything is started, so that one start tells every fault of both.
+  const inOrder = checkConfiguration(process.env);
   if (flags.includes('--check-config')) {
-    process.stdout.write(`${checkConfiguration(process.env)}\n`);
+    process.stdout.write(`${inOrder}\n`);
     process.exit(0);
   }
   const onProgress = (text: string) => process.stderr.write(`onefold: ${text} ...\n`);
