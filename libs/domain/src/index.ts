@@ -6,6 +6,7 @@ export * from './identity/json-pointer.js';
 export * from './identity/operation-identity.js';
 export * from './identity/payload-hash.js';
 export * from './identity/strict-json.js';
+export * from './operation/commands.js';
 export * from './operation/decide.js';
 export * from './operation/due.js';
 export * from './operation/events.js';

@@ -1,3 +1,5 @@
+import { LogUnavailable } from '#domain';
+
 interface Waiting<V> {
   readonly key: string;
   readonly resolve: (value: V) => void;
@@ -36,14 +38,23 @@ export class GatheringReader<V> {
     while (this.queue.length > 0) {
       // One turn of the event loop lets the requests that have already arrived join.
       await new Promise((resolve) => setImmediate(resolve));
-      const batch = this.queue.splice(0, KEYS_MAX);
-      try {
-        const found = await this.readAll([...new Set(batch.map(({ key }) => key))]);
-        for (const { key, resolve } of batch) resolve(found.get(key) ?? this.missing);
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+      await this.serve(this.queue.splice(0, KEYS_MAX));
     }
     this.running = false;
+  }
+
+  private async serve(batch: readonly Waiting<V>[]): Promise<void> {
+    const keys = new Set(batch.map(({ key }) => key));
+    try {
+      const found = await this.readAll([...keys]);
+      for (const { key, resolve } of batch) resolve(found.get(key) ?? this.missing);
+    } catch (error) {
+      if (error instanceof LogUnavailable || keys.size === 1) {
+        for (const { reject } of batch) reject(error);
+        return;
+      }
+      // What is stored under one of the keys can't be read. Which one shows when each stands alone; its neighbours do not pay for it.
+      for (const waiting of batch) await this.serve([waiting]);
+    }
   }
 }

@@ -1,4 +1,4 @@
-import type { DecideReview, Decision } from './decide.js';
+import type { DecideReview, Decision } from './commands.js';
 import type { OperationEvent } from './events.js';
 import { repeatIsHarmless } from './next-step.js';
 import type { KnownOperation } from './state.js';

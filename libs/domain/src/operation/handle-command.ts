@@ -1,7 +1,8 @@
 import type { DatabaseClock } from '../ports/clock.js';
 import type { AppendRequest, DataKeyRecord, EventLog, NewEvent, RecordedEvent } from '../ports/event-log.js';
 import type { Hashing } from '../ports/hashing.js';
-import { decide, foldDecided, type OperationCommand, type Refusal } from './decide.js';
+import type { OperationCommand, Refusal } from './commands.js';
+import { decide, foldDecided } from './decide.js';
 import type { OperationEvent, Sealed } from './events.js';
 import { timestamp } from './next-step.js';
 import { evolve, initialState, type KnownOperation, type OperationState } from './state.js';

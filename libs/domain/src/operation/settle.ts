@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from '../outcome/attempt-outcome.js';
-import type { RecordCheck, RecordOutcome } from './decide.js';
+import type { RecordCheck, RecordOutcome } from './commands.js';
 import type { EvidenceKind, EvidenceRecorded, LookupPolicy, OperationEvent, OperationPolicy } from './events.js';
 import { ALREADY_DONE_AT_FIRST, effectProven, onlyAPersonCanTell, outcomeUnknown, timestamp } from './next-step.js';
 import { backoffDelayMs, retryDelayMs } from './retry-policy.js';

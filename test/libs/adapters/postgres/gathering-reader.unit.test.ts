@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { LogUnavailable } from '#domain';
 import { GatheringReader } from '#adapters/postgres/gathering-reader.js';
 
 /** A source whose answers are held until the test lets them go. */
@@ -56,9 +57,18 @@ it('tells a failure to those it concerns, and reads on for the others', async ()
   const failing = reader.read('a');
   await untilAsked(1);
   const next = reader.read('b');
-  asked[0]!.fail(new Error('away'));
+  asked[0]!.fail(new LogUnavailable('away'));
   await expect(failing).rejects.toThrow('away');
   await untilAsked(2);
   asked[1]!.answer([['b', 2]]);
   expect(await next).toBe(2);
+});
+
+it('one key whose value can’t be read costs the others nothing', async () => {
+  const reader = new GatheringReader(async (keys) => {
+    if (keys.includes('poison')) throw new SyntaxError('not JSON');
+    return new Map(keys.map((key) => [key, 1]));
+  }, 0);
+  const answers = await Promise.allSettled(['a', 'poison', 'b'].map((key) => reader.read(key)));
+  expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
 });
