@@ -57,8 +57,8 @@ export async function startLab(options: LabOptions): Promise<Lab> {
   try {
     // Ports first: a second lab by mistake must not touch the first one's file.
     const smtpPort =
-      mail === null ? null : await naming('SMTP port (LAB_SMTP_PORT)', options.smtpPort, mail.listen(options.smtpPort ?? 0, host));
-    const port = await naming('port (LAB_PORT)', options.port, listen(server, options.port, host));
+      mail === null ? null : await naming('SMTP port', 'LAB_SMTP_PORT', options.smtpPort, mail.listen(options.smtpPort ?? 0, host));
+    const port = await naming('port', 'LAB_PORT', options.port, listen(server, options.port, host));
     // From here to `open` nothing yields, so no request is taken before the ledger is read.
     openLedger(state, options.ledgerFile, onFault);
     server.on('request', router({ state, newId, answers, webhook, onFault }));
@@ -101,12 +101,26 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   });
 }
 
-async function naming(what: string, port: number | null, listening: Promise<number>): Promise<number> {
+/** The port that a setting names is in use. */
+export class LabPortTaken extends Error {
+  override readonly name = 'LabPortTaken';
+
+  constructor(
+    message: string,
+    readonly setting: 'LAB_PORT' | 'LAB_SMTP_PORT',
+    options: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+async function naming(what: string, setting: LabPortTaken['setting'], port: number | null, listening: Promise<number>): Promise<number> {
   try {
     return await listening;
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
-    throw new Error(code === 'EADDRINUSE' ? `${what} ${port} is taken; choose another` : `${what} ${port}: ${message}`, { cause });
+    if (code === 'EADDRINUSE') throw new LabPortTaken(`${what} (${setting}) ${port} is taken; choose another`, setting, { cause });
+    throw new Error(`${what} (${setting}) ${port}: ${message}`, { cause });
   }
 }
 

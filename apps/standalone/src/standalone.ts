@@ -16,7 +16,7 @@ import { PostgresOperationView } from '#adapters/view/postgres-operation-view.js
 import { createCommandApi } from '#apps/command-api/src/app.js';
 import { DispatcherModule, DispatcherService } from '#apps/dispatcher/src/dispatcher.module.js';
 import { ProjectorModule } from '#apps/projector/src/projector.module.js';
-import { startLab, type Lab } from '#apps/provider-lab/src/lab.js';
+import { LabPortTaken, startLab, type Lab } from '#apps/provider-lab/src/lab.js';
 import type { Catalogue } from '#domain';
 import { catalogueEnvironment } from './catalogue-environment.js';
 import { developmentKey } from './development-key.js';
@@ -47,7 +47,7 @@ export async function startStandalone(env: Environment, { onProgress }: { onProg
   const logger = createLogger({ process: 'standalone', level: configuration.logLevel, stream: process.stderr });
   const stopAll = () => stopInTurn(stops, configuration.shutdownTimeoutMs, logger);
   try {
-    const lab = await startBuiltInLab(configuration);
+    const lab = await startBuiltInLab(configuration, env);
     if (lab) stops.push({ what: 'lab', stop: () => lab.close() });
     const smtpUrl = `smtp://127.0.0.1:${lab?.smtpPort ?? configuration.lab.smtpPort}`;
     const labUrl = configuration.lab.url ?? lab!.url;
@@ -137,12 +137,17 @@ async function listen(app: NestFastifyApplication, { host, port }: Configuration
 }
 
 /** The lab that the demonstration catalogue calls; none where another one is named. */
-async function startBuiltInLab({ lab, dataDir, host }: Configuration): Promise<Lab | null> {
+async function startBuiltInLab({ lab, dataDir, host }: Configuration, env: Environment): Promise<Lab | null> {
   if (lab.url !== null) return null;
   const file = lab.ledger ?? resolve(dataDir, 'lab-ledger.ndjson');
   const options = { port: lab.port, host: host === '0.0.0.0' ? host : '127.0.0.1', ledgerFile: file === 'memory' ? null : file };
   try {
-    return await startLab({ ...options, smtpPort: lab.smtpPort });
+    return await startLab({ ...options, smtpPort: lab.smtpPort }).catch((error: unknown) => {
+      // Nobody asked for this port: the catalogue is told where the mail server is, so any free one will do.
+      const chosenByUs = error instanceof LabPortTaken && error.setting === 'LAB_SMTP_PORT' && !env['LAB_SMTP_PORT'];
+      if (chosenByUs) return startLab({ ...options, smtpPort: 0 });
+      throw error;
+    });
   } catch (error) {
     throw new PortTaken(`The provider lab could not start: ${(error as Error).message}`, { cause: error });
   }
