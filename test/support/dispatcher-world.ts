@@ -42,6 +42,8 @@ export class DispatcherWorld {
   readonly providers = new Map<string, ScriptedProvider>();
   private readonly policies = new Map<string, OperationPolicy>();
   private readonly nodes = new Set<DispatcherNode>();
+  /** Added to every process's monotonic counter. */
+  private waitedMs = 0;
   private readonly waiting = new Set<() => void>();
   private readonly pauses: Pause[] = [];
   private planned = 0;
@@ -93,6 +95,7 @@ export class DispatcherWorld {
       providers,
       worker,
       newId: randomUUID,
+      monotonicMs: () => performance.now() + this.waitedMs,
       random: options.random ?? (() => 0),
       report: {
         attempt: () => this.signal(),
@@ -108,7 +111,7 @@ export class DispatcherWorld {
       checkpoints: new Checkpoints(pool),
       consumer: new DueWorkProjection(
         dueWork,
-        pool,
+        log,
         () => clock.nowMs(),
         () => dispatcher.wake(),
       ),
@@ -194,12 +197,18 @@ export class DispatcherWorld {
   }
 
   /**
-   * Moves the database's clock to `offsetMs` after the real time, for every session. The function is replaced, since a setting of the
+   * Steps the database's clock, and no counter of a process, to `offsetMs` after the real time, for every session. The function is replaced, since a setting of the
    * database takes a role with more rights than the tests' one.
    */
-  async moveClock(offsetMs: number): Promise<void> {
+  async stepClock(offsetMs: number): Promise<void> {
     await moveDatabaseClock(this.pool, offsetMs);
     await Promise.all([...this.nodes].map(({ clock }) => clock.calibrate()));
+  }
+
+  /** As if so much time had passed: the database's clock and the processes' own counters alike. */
+  async moveClock(offsetMs: number): Promise<void> {
+    this.waitedMs = offsetMs;
+    await this.stepClock(offsetMs);
   }
 
   /** Closes every process; the database, the providers and their ledgers stay. */
@@ -218,6 +227,7 @@ export class DispatcherWorld {
     for (const pause of this.pauses.splice(0)) pause.release();
     await this.closeNodes();
     for (const table of ['events', 'data_keys', 'due_work', 'checkpoints']) await this.pool.query(`delete from onefold.${table}`);
+    this.waitedMs = 0;
     await moveDatabaseClock(this.pool, 0);
     this.providers.clear();
     this.policies.clear();
@@ -254,7 +264,8 @@ export class DispatcherWorld {
         provider,
         provider_key: providerKey,
         policy: { ...this.policies.get(provider)!, ...policy },
-        source: null,
+        // A character that PostgreSQL's own JSON functions can't hold: nothing may depend on them.
+        source: { agent: 'a\u0000b' },
         client_key: null,
       },
     };

@@ -30,15 +30,29 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
 
   constructor(private readonly dependencies: DispatcherDependencies) {
     const { engine, catalogue, providers, worker, newId, metrics, logger } = dependencies;
-    const { log, clock, hashing, sealer, dataKeys, dueWork, checkpoints, derivedPool } = engine;
+    const { log, clock, hashing, sealer, dataKeys, dueWork, checkpoints } = engine;
     const report = createReport(metrics, logger);
-    const ports = { log, clock, hashing, sealer, dataKeys, dueWork, catalogue, providers, worker, newId, random: Math.random, report };
+    const ports = {
+      log,
+      clock,
+      hashing,
+      sealer,
+      dataKeys,
+      dueWork,
+      catalogue,
+      providers,
+      worker,
+      newId,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+      report,
+    };
     this.dispatcher = new Dispatcher(ports);
     const onDue = () => this.dispatcher.wake();
     this.feed = new DirectFeed({
       log,
       checkpoints,
-      consumer: new DueWorkProjection(dueWork, derivedPool, () => clock.nowMs(), onDue),
+      consumer: new DueWorkProjection(dueWork, log, () => clock.nowMs(), onDue),
       gatherMs: GATHER_MS,
       onError: (err) => logger.error({ err, consumer: 'due-work' }, 'the feed stumbled and will try again'),
       onProgress: (position) => metrics.feedPosition.set({ consumer: 'due-work' }, Number(position)),

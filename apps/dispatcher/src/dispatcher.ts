@@ -17,6 +17,7 @@ import {
   type RecordedEvent,
 } from '#domain';
 import { AttemptRunner } from './attempt-runner.js';
+import { Doubts } from './doubts.js';
 import { lookUp, openUnlessErased, probe } from './look-up.js';
 import type { DispatcherPorts } from './ports.js';
 import { ProviderGate } from './provider-gate.js';
@@ -45,6 +46,7 @@ const POLL_MS = 200;
 export class Dispatcher implements AttemptLane {
   private readonly gates: ReadonlyMap<string, ProviderGate>;
   private readonly runner: AttemptRunner;
+  private readonly doubts: Doubts;
   private readonly running = new Set<Promise<void>>();
   private stopped = false;
   private loop: Promise<void> | null = null;
@@ -55,6 +57,7 @@ export class Dispatcher implements AttemptLane {
 
   constructor(private readonly ports: DispatcherPorts) {
     this.runner = new AttemptRunner(ports);
+    this.doubts = new Doubts(ports.monotonicMs);
     const monotonicMs = () => performance.now();
     this.gates = new Map(
       [...ports.catalogue.providers.values()].map((provider) => {
@@ -200,7 +203,7 @@ export class Dispatcher implements AttemptLane {
         }
         if (!gate.tryUse(purpose)) return due(nowMs + Math.max(NO_ROOM_DELAY_MS, gate.retryInMs(purpose)));
         if (next.step === 'look_up') {
-          this.track(lookUp(this.ports, loaded, gate));
+          this.track(lookUp(this.ports, this.doubts, loaded, gate));
           // A second look-up beside it would only spend the look-ups that are left.
           return due(nowMs + gate.provider.timeoutMs + HIDE_MS);
         }

@@ -1,5 +1,6 @@
 import { handleCommand, type CheckOutcome, type KnownOperation, type LoadedOperation, type LookupAnswer, type ProviderCall } from '#domain';
 import { openPayload, PayloadErased } from './open-payload.js';
+import type { Doubts } from './doubts.js';
 import { providerCall } from './provider-call.js';
 import type { DispatcherPorts } from './ports.js';
 import type { Health, ProviderGate } from './provider-gate.js';
@@ -7,12 +8,13 @@ import type { Health, ProviderGate } from './provider-gate.js';
 type Loaded = LoadedOperation & { readonly state: KnownOperation };
 
 /** Asks the provider what became of an operation and records the answer. Never throws; the gate's slot is given back in the end. */
-export async function lookUp(ports: DispatcherPorts, loaded: Loaded, gate: ProviderGate): Promise<void> {
-  const { facts } = loaded.state;
+export async function lookUp(ports: DispatcherPorts, doubts: Doubts, loaded: Loaded, gate: ProviderGate): Promise<void> {
+  const { facts, history } = loaded.state;
   let health: Health = 'unclear';
   try {
     const opened = await openUnlessErased(ports, loaded);
     const askedAtMs = ports.clock.nowMs();
+    const doubtAgeMs = doubts.ageMs(facts.operationId, history.count);
     const request = providerCall(loaded.state, opened?.payload ?? null, gate.provider.timeoutMs);
     const answer = await ask(ports, request, facts.provider);
     if (isAnswer(answer)) health = 'looked_up';
@@ -21,9 +23,9 @@ export async function lookUp(ports: DispatcherPorts, loaded: Loaded, gate: Provi
     const keep = answer.result !== null && opened !== null;
     const result = keep ? ports.sealer.seal(opened.dataKey, JSON.stringify(answer.result), `${loaded.stream}/result`) : null;
     const check: CheckOutcome = { ...answer, result };
-    await handleCommand(ports, {
+    const recorded = await handleCommand(ports, {
       stream: loaded.stream,
-      commands: [{ type: 'RecordCheck', askedAtMs, check, jitter: ports.random() }],
+      commands: [{ type: 'RecordCheck', askedAtMs, doubtAgeMs, check, jitter: ports.random() }],
       commandId: `check:${ports.newId()}`,
       tenant: null,
       actor: `dispatcher:${ports.worker}`,
@@ -32,6 +34,7 @@ export async function lookUp(ports: DispatcherPorts, loaded: Loaded, gate: Provi
       traceparent: null,
       loaded,
     });
+    if (recorded.operation.state.status !== 'unknown') doubts.forget(facts.operationId);
   } catch (error) {
     // The row comes back after a while and the provider is asked again.
     ports.report.fault('looking up an outcome', facts.operationId, error as Error);

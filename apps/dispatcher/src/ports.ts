@@ -10,6 +10,8 @@ export interface DispatcherPorts extends CommandPorts {
   /** Names this process in claims and logs; it proves nothing. */
   readonly worker: string;
   readonly newId: () => string;
+  /** Milliseconds of a counter of this process that no clock setting moves. */
+  readonly monotonicMs: () => number;
   /** In [0, 1). */
   readonly random: () => number;
   readonly report: DispatcherReport;

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { POLICIES } from '../../support/dispatcher-policies.js';
 import { behave } from '../../support/dispatcher-provider.js';
 import { createDispatcherWorld, type DispatcherWorld } from '../../support/dispatcher-world.js';
 
@@ -161,6 +162,48 @@ describe('a dispatcher', () => {
     expect(await world.types(id)).toEqual(['OperationPlanned', 'AttemptStarted', 'OutcomeUnknown', 'OutcomeChecked', 'OperationSucceeded']);
     expect((await world.events(id))[2]!.event.data).toMatchObject({ code: 'lease_expired' });
     expect(provider.ledger(id)).toMatchObject({ calls: 1, effects: 1 });
+  });
+
+  it('takes no step of the database’s clock for time in which a sent request would have landed', async () => {
+    const landing_ms = 10_000;
+    const provider = world.provider('payments', 'c', { lookup: { ...POLICIES.c.lookup, landing_ms, max_checks: 20 } });
+    let land: () => void = () => undefined;
+    provider.next((each, call) => ((land = () => void each.cause(call)), behave.lost()));
+    const node = await world.node();
+    const id = await world.plan(node, 'payments');
+    await node.work();
+    await world.untilStatus(id, 'unknown');
+    const checks = async () =>
+      (await world.events(id)).filter(({ event }) => event.type === 'OutcomeChecked').map(({ event }) => event.data);
+
+    for (const [step, seconds] of [30, 60, 90].entries()) {
+      await world.stepClock(seconds * 1_000);
+      await node.work();
+      await world.until('the look-up is recorded', async () => (await checks()).length > step);
+    }
+    expect(await checks()).toMatchObject(Array.from({ length: 3 }, () => ({ verdict: 'absent', proof: false })));
+    expect(provider.calls).toBe(1);
+
+    land();
+    await world.stepClock(120_000);
+    await node.work();
+    await world.untilStatus(id, 'succeeded');
+    expect(provider.ledger(id)).toMatchObject({ calls: 1, effects: 1 });
+  });
+
+  it('takes absence for proven once it has itself waited for the landing', async () => {
+    const provider = world.provider('payments', 'c', { lookup: { ...POLICIES.c.lookup, landing_ms: 10_000, max_checks: 20 } });
+    provider.next(behave.lost);
+    const node = await world.node();
+    const id = await world.plan(node, 'payments');
+    await node.work();
+    await world.untilStatus(id, 'unknown');
+    await node.work();
+    await world.untilEvent(id, 'OutcomeChecked');
+    await world.moveClock(11_000);
+    node.start();
+    await world.untilStatus(id, 'succeeded');
+    expect(provider.ledger(id)).toMatchObject({ calls: 2, effects: 1 });
   });
 
   it('brings a claim of a dead process that nobody can ask about before a person', async () => {

@@ -1,5 +1,13 @@
-import { dueAfter, type DueChange, type DueWork, type FeedConsumer, type RecordedEvent } from '#domain';
-import type { Pool } from '../postgres/database.js';
+import {
+  dueAfter,
+  LogUnavailable,
+  streamOf,
+  type DueChange,
+  type DueWork,
+  type EventLog,
+  type FeedConsumer,
+  type RecordedEvent,
+} from '#domain';
 
 /**
  * Keeps the due work in step with the log. Events of a batch are merged by operation first: one that began and ended within the batch
@@ -9,12 +17,12 @@ export class DueWorkProjection implements FeedConsumer {
   readonly name = 'due-work';
 
   /**
-   * @param pool to look up the provider of an operation whose first event lies in an earlier batch and whose row is gone
+   * @param log to read the provider of an operation whose first event lies in an earlier batch
    * @param onDue told when something became due at once
    */
   constructor(
     private readonly dueWork: DueWork,
-    private readonly pool: Pool,
+    private readonly log: Pick<EventLog, 'readStream'>,
     private readonly nowMs: () => number,
     private readonly onDue: () => void,
   ) {}
@@ -44,16 +52,24 @@ export class DueWorkProjection implements FeedConsumer {
   }
 
   /** An operation with due work always has its provider in its first event; it is read there when this batch does not hold it. */
-  private async nameProviders(changes: readonly DueChange[]): Promise<DueChange[]> {
-    const unnamed = changes.filter(({ provider, dueAtMs }) => provider === '' && dueAtMs !== null);
-    if (unnamed.length === 0) return [...changes];
-    const { rows } = await this.pool.query<{ stream: string; provider: string }>({
-      name: 'providers-of-streams',
-      text: `select stream, (data::json) ->> 'provider' as provider from onefold.events where stream = any($1) and revision = 0`,
-      values: [unnamed.map(({ operationId }) => `operation-${operationId}`)],
-    });
-    const providers = new Map(rows.map(({ stream, provider }) => [operationIdOf(stream), provider]));
-    return changes.map((change) => (change.provider === '' ? { ...change, provider: providers.get(change.operationId) ?? '' } : change));
+  private nameProviders(changes: readonly DueChange[]): Promise<DueChange[]> {
+    return Promise.all(
+      changes.map(async (change) => {
+        const isNamed = change.provider !== '' || change.dueAtMs === null;
+        return isNamed ? change : { ...change, provider: await this.readProvider(change.operationId) };
+      }),
+    );
+  }
+
+  /** Empty where the stream can't be read: one broken operation must not hold up the feed for all others, and its look shows the fault. */
+  private async readProvider(operationId: string): Promise<string> {
+    try {
+      const [first] = await this.log.readStream(streamOf(operationId));
+      return first?.event.type === 'OperationPlanned' ? first.event.data.provider : '';
+    } catch (error) {
+      if (error instanceof LogUnavailable) throw error;
+      return '';
+    }
   }
 }
 

@@ -32,6 +32,11 @@ export interface RecordCheck {
   readonly type: 'RecordCheck';
   /** When the provider was asked: only what was sent long enough before can be proven absent by the answer. */
   readonly askedAtMs: number;
+  /**
+   * How long the asking process had itself known this doubt when it asked, by a monotonic counter of its own. The database's clock may be
+   * stepped, and a wait that never took place must not prove anything.
+   */
+  readonly doubtAgeMs: number;
   readonly check: CheckOutcome;
   readonly jitter: number;
 }

@@ -3,7 +3,7 @@ import type { RecordCheck, RecordOutcome } from './commands.js';
 import type { EvidenceKind, EvidenceRecorded, LookupPolicy, OperationEvent, OperationPolicy } from './events.js';
 import { ALREADY_DONE_AT_FIRST, effectProven, onlyAPersonCanTell, outcomeUnknown, timestamp } from './next-step.js';
 import { backoffDelayMs, retryDelayMs } from './retry-policy.js';
-import { evidenceKey, type Executing, type KnownOperation, type Unknown } from './state.js';
+import { evidenceKey, LEASE_EXPIRED, type Executing, type KnownOperation, type Unknown } from './state.js';
 
 /** What an attempt's outcome means for the operation as it is now. A repeated or overtaken outcome decides to nothing or to evidence. */
 export function decideOutcome(state: KnownOperation, command: RecordOutcome, nowMs: number): OperationEvent[] {
@@ -159,16 +159,29 @@ export function decideCheck(state: KnownOperation, command: RecordCheck, nowMs: 
  * "Not found" proves absence only when asked after every request that may have left has landed, and after an effect would have
  * become visible. A consistent look-up shortens the second wait, never the first: what is still on its way is in no database.
  */
-function provesAbsence(state: Unknown, { askedAtMs }: RecordCheck): boolean {
+function provesAbsence(state: Unknown, { askedAtMs, doubtAgeMs }: RecordCheck): boolean {
   const { lookup } = state.facts.policy;
-  return lookup !== null && askedAtMs >= settledAtMs(state, lookup);
+  return lookup !== null && askedAtMs >= settledAtMs(state, lookup) && doubtAgeMs >= provingAgeMs(state, lookup);
 }
 
 function settledAtMs(state: Unknown, lookup: LookupPolicy): number {
-  return state.history.lastPossibleSendMs + lookup.landing_ms + (lookup.consistent ? 0 : lookup.visibility_lag_ms);
+  return state.history.lastPossibleSendMs + settlingMs(lookup);
 }
 
-function nextCheckMs(state: Unknown, { check, jitter }: RecordCheck, nowMs: number): number {
+function settlingMs(lookup: LookupPolicy): number {
+  return lookup.landing_ms + (lookup.consistent ? 0 : lookup.visibility_lag_ms);
+}
+
+/**
+ * For how long a process must itself have known the doubt before "not found" proves anything to it. Where a lease was said to be over,
+ * a clock that was stepped may have said so early: its holder may still be sending for as long as a lease lasts.
+ */
+function provingAgeMs({ facts, history }: Unknown, lookup: LookupPolicy): number {
+  const leaseMayLast = history.lastError?.code === LEASE_EXPIRED || history.unresolved.length > 1;
+  return settlingMs(lookup) + (leaseMayLast ? facts.policy.lease_ms : 0);
+}
+
+function nextCheckMs(state: Unknown, { check, jitter, doubtAgeMs }: RecordCheck, nowMs: number): number {
   const { lookup } = state.facts.policy;
   if (lookup === null) return nowMs;
   const { initial_ms, max_ms } = lookup.backoff;
@@ -176,7 +189,8 @@ function nextCheckMs(state: Unknown, { check, jitter }: RecordCheck, nowMs: numb
   const delayMs = Math.min(initial_ms, max_ms) / 2 + backoffDelayMs(lookup.backoff, state.checks + 1, jitter);
   const lastCheck = state.checks + 2 >= lookup.max_checks;
   // The last look-up must be one that can prove something.
-  return check.verdict === 'absent' && lastCheck ? Math.max(nowMs + delayMs, settledAtMs(state, lookup)) : nowMs + delayMs;
+  const provingAtMs = Math.max(settledAtMs(state, lookup), nowMs + provingAgeMs(state, lookup) - doubtAgeMs);
+  return check.verdict === 'absent' && lastCheck ? Math.max(nowMs + delayMs, provingAtMs) : nowMs + delayMs;
 }
 
 function succeeded(

@@ -289,7 +289,8 @@ function becameUnknown(
     ...common.history,
     unresolved: ambiguous && !unresolved.includes(attempt) ? [...unresolved, attempt] : unresolved,
     everAmbiguous: everAmbiguous || ambiguous,
-    lastPossibleSendMs: code === LEASE_EXPIRED ? lastPossibleSendMs : Math.min(lastPossibleSendMs, context.atMs),
+    // The worker's own word: it had sent before it spoke, be that before or after its lease ended.
+    lastPossibleSendMs: ambiguous && code !== LEASE_EXPIRED ? context.atMs : lastPossibleSendMs,
     lastError: { attempt, code, status },
   };
   return unknownSince({ ...common, history }, timeOrNull(next_check_at));

@@ -19,7 +19,7 @@ describe('the due work kept from events', () => {
     let woken = 0;
     const projection = new DueWorkProjection(
       new PostgresDueWork(world.pool),
-      world.pool,
+      node.log,
       () => node.clock.nowMs(),
       () => woken++,
     );

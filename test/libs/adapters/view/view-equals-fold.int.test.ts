@@ -55,7 +55,10 @@ function commandFor(state: OperationState, made: Move, histories: Histories): Op
   if (state.status === 'planned') possible.push({ type: 'CancelOperation', reason: 'no longer wanted' });
   if (state.status === 'unknown') {
     const check = { verdict, code: null, anomaly: null, providerOperationId: verdict === 'present' ? 'po_1' : null, result: null };
-    possible.push({ type: 'RecordCheck', askedAtMs: histories.nowMs, check, jitter }, { type: 'RequestCheck', reason: null });
+    possible.push(
+      { type: 'RecordCheck', askedAtMs: histories.nowMs, doubtAgeMs: histories.nowMs, check, jitter },
+      { type: 'RequestCheck', reason: null },
+    );
   }
   if (state.status !== 'absent' && state.review) {
     possible.push({

@@ -98,7 +98,7 @@ const anyAsk = (policy: OperationPolicy): Arbitrary<Ask> =>
     {
       weight: 5,
       arbitrary: fc.tuple(fc.constantFrom(0, 1, 50, LEASE_MS), anyCheck, jitter).map(([agoMs, check, chance]): Ask => {
-        return (_, nowMs) => ({ type: 'RecordCheck', askedAtMs: nowMs - agoMs, check, jitter: chance });
+        return (_, nowMs) => ({ type: 'RecordCheck', askedAtMs: nowMs - agoMs, doubtAgeMs: agoMs * 100, check, jitter: chance });
       }),
     },
     {

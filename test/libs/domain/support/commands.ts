@@ -38,6 +38,7 @@ export const told = {
 export const recordCheck = (askedAfterMs: number, check: Partial<CheckOutcome>, jitter = 0.5): RecordCheck => ({
   type: 'RecordCheck',
   askedAtMs: T0 + askedAfterMs,
+  doubtAgeMs: askedAfterMs,
   check: { verdict: 'inconclusive', code: null, anomaly: null, providerOperationId: null, result: null, ...check },
   jitter,
 });

@@ -71,6 +71,7 @@ class Simulation {
   private readonly events: OperationEvent[] = [];
   private state = initialState as KnownOperation;
   private nowMs = T0;
+  private doubt: { attempt: number; knownAtMs: number } | null = null;
   private rounds = 0;
 
   constructor(
@@ -132,7 +133,14 @@ class Simulation {
     const failed = { verdict: 'inconclusive', code: 'http_500', anomaly: null, providerOperationId: null, result: null } as const;
     const check = lookup === 'answers' ? this.provider.lookUp(askedAtMs) : failed;
     this.passTime(CALL_MS);
-    this.decide({ type: 'RecordCheck', askedAtMs, check, jitter });
+    this.decide({ type: 'RecordCheck', askedAtMs, doubtAgeMs: this.doubtAgeMs(askedAtMs), check, jitter });
+  }
+
+  /** As a dispatcher keeps it: from the first look-up of an attempt's doubt. */
+  private doubtAgeMs(nowMs: number): number {
+    const attempt = this.state.history.count;
+    if (this.doubt?.attempt !== attempt) this.doubt = { attempt, knownAtMs: nowMs };
+    return nowMs - this.doubt.knownAtMs;
   }
 
   private review({ person }: Round): boolean {

@@ -43,6 +43,7 @@ export function exchange(dispatcher: Dispatcher, options: Dispatcher.DispatchOpt
 
 class ExchangeHandler implements Dispatcher.DispatchHandler {
   private readonly timer: NodeJS.Timeout;
+  private readonly deadlineAt: number;
   private controller: Dispatcher.DispatchController | null = null;
   private isSettled = false;
   private status: number | null = null;
@@ -54,10 +55,17 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     private readonly resolve: (exchange: Exchange) => void,
     timeoutMs: number,
   ) {
+    this.deadlineAt = performance.now() + timeoutMs;
     this.timer = setTimeout(() => this.onDeadline(), timeoutMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (!this.isSettled && !this.controller && performance.now() >= this.deadlineAt) {
+      // The process stood still (suspended, a blocked event loop): the time is up, and the timer only has not said so yet.
+      controller.abort(new Error('The time is up.'));
+      this.settle({ kind: 'not_sent', code: 'connect_timeout' });
+      return;
+    }
     if (this.isSettled || this.controller) {
       controller.abort(new Error('Not to be sent.'));
       this.settle({ kind: 'unknown', code: 'reset', status: this.status });
