@@ -27,6 +27,7 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
   readonly dispatcher: Dispatcher;
   private readonly feed: DirectFeed;
   private gauge: NodeJS.Timeout | undefined;
+  private position: bigint | null = null;
 
   constructor(private readonly dependencies: DispatcherDependencies) {
     const { engine, catalogue, providers, worker, newId, metrics, logger } = dependencies;
@@ -55,7 +56,10 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
       consumer: new DueWorkProjection(dueWork, log, () => clock.nowMs(), onDue),
       gatherMs: GATHER_MS,
       onError: (err) => logger.error({ err, consumer: 'due-work' }, 'the feed stumbled and will try again'),
-      onProgress: (position) => metrics.feedPosition.set({ consumer: 'due-work' }, Number(position)),
+      onProgress: (position) => {
+        this.position = position;
+        metrics.feedPosition.set({ consumer: 'due-work' }, Number(position));
+      },
     });
   }
 
@@ -76,8 +80,10 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
     const { engine, metrics, logger } = this.dependencies;
     try {
       metrics.dueWork.set(await engine.dueWork.countDue());
+      const position = this.position ?? (await engine.checkpoints.load('due-work'));
+      metrics.feedLagEvents.set({ consumer: 'due-work' }, Math.max(0, Number((await engine.log.head()) - position)));
     } catch (err) {
-      logger.warn({ err }, 'due work could not be counted');
+      logger.warn({ err }, 'the backlog could not be measured');
     }
   }
 }

@@ -18,7 +18,8 @@ import {
 } from '#domain';
 import { AttemptRunner } from './attempt-runner.js';
 import { Doubts } from './doubts.js';
-import { lookUp, openUnlessErased, probe } from './look-up.js';
+import { lookUp, probe } from './look-up.js';
+import { openPayload, type PayloadLost } from './open-payload.js';
 import type { DispatcherPorts } from './ports.js';
 import { ProviderGate } from './provider-gate.js';
 
@@ -216,8 +217,9 @@ export class Dispatcher implements AttemptLane {
   /** Half-open: one look-up decides whether attempts may go on. The payload comes first, so that a broken operation tries no provider. */
   private async tryProvider(loaded: Loaded, gate: ProviderGate): Promise<void> {
     if (gate.room() === 0) return;
-    const opened = await openUnlessErased(this.ports, loaded);
-    if (gate.tryUse('probe')) this.track(probe(this.ports, loaded, opened?.payload ?? null, gate));
+    const opened = await openPayload(this.ports, loaded);
+    if (typeof opened === 'string') return this.failLost(loaded, opened);
+    if (gate.tryUse('probe')) this.track(probe(this.ports, loaded, opened.payload, gate));
   }
 
   private async conclude(loaded: Loaded): Promise<void> {
@@ -227,8 +229,8 @@ export class Dispatcher implements AttemptLane {
   private async claim(loaded: Loaded, gate: ProviderGate): Promise<void> {
     let handedOver = false;
     try {
-      const opened = await openUnlessErased(this.ports, loaded);
-      if (opened === null) return await this.failErased(loaded);
+      const opened = await openPayload(this.ports, loaded);
+      if (typeof opened === 'string') return await this.failLost(loaded, opened);
       const attemptId = this.ports.newId();
       const command: OperationCommand = { type: 'StartAttempt', attemptId, worker: this.ports.worker };
       const result = await handleCommand(this.ports, this.request(loaded, command, `attempt:${attemptId}`));
@@ -243,15 +245,16 @@ export class Dispatcher implements AttemptLane {
   }
 
   /** Nothing can be sent without the payload: claim and outcome are one append, and no call is made. */
-  private async failErased(loaded: Loaded): Promise<void> {
+  private async failLost(loaded: Loaded, code: PayloadLost): Promise<void> {
     const attemptId = this.ports.newId();
-    const reason = 'The payload was erased before the operation could be carried out.';
+    const how = code === 'payload_erased' ? 'was erased' : 'could not be read any more';
+    const reason = `The payload ${how} before the operation was carried out.`;
     const request = this.request(loaded, { type: 'StartAttempt', attemptId, worker: this.ports.worker }, `attempt:${attemptId}`);
     // With an earlier send in doubt nobody can say that it failed: that send is still to be asked about.
     const inDoubt = loaded.state.history.unresolved.length > 0;
     const outcome: AttemptOutcome = inDoubt
-      ? { kind: 'not_sent', code: 'payload_erased', reached: false, retryAfterMs: null }
-      : { kind: 'failed', code: 'payload_erased', reason };
+      ? { kind: 'not_sent', code, reached: false, retryAfterMs: null }
+      : { kind: 'failed', code, reason };
     const attempt = loaded.state.history.count + 1;
     await handleCommand(this.ports, {
       ...request,

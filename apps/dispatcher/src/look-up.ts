@@ -1,5 +1,5 @@
 import { handleCommand, type CheckOutcome, type KnownOperation, type LoadedOperation, type LookupAnswer, type ProviderCall } from '#domain';
-import { openPayload, PayloadErased } from './open-payload.js';
+import { openPayload } from './open-payload.js';
 import type { Doubts } from './doubts.js';
 import { providerCall } from './provider-call.js';
 import type { DispatcherPorts } from './ports.js';
@@ -12,7 +12,9 @@ export async function lookUp(ports: DispatcherPorts, doubts: Doubts, loaded: Loa
   const { facts, history } = loaded.state;
   let health: Health = 'unclear';
   try {
-    const opened = await openUnlessErased(ports, loaded);
+    // A look-up may well do without the payload; where its request needs it, the adapter says so and a person decides in the end.
+    const found = await openPayload(ports, loaded);
+    const opened = typeof found === 'string' ? null : found;
     const askedAtMs = ports.clock.nowMs();
     const doubtAgeMs = doubts.ageMs(facts.operationId, history.count);
     const request = providerCall(loaded.state, opened?.payload ?? null, gate.provider.timeoutMs);
@@ -43,10 +45,7 @@ export async function lookUp(ports: DispatcherPorts, doubts: Doubts, loaded: Loa
   }
 }
 
-/**
- * Tries a provider that was down with a question that causes nothing. Never throws; the gate's slot is given back in the end.
- * @param payload of the operation; null where it was erased
- */
+/** Tries a provider that was down with a question that causes nothing. Never throws; the gate's slot is given back in the end. */
 export async function probe(ports: DispatcherPorts, { state }: Loaded, payload: unknown, gate: ProviderGate): Promise<void> {
   const answer = await ask(ports, providerCall(state, payload, gate.provider.timeoutMs), gate.provider.name);
   gate.done(isAnswer(answer) ? 'looked_up' : 'unhealthy');
@@ -54,14 +53,6 @@ export async function probe(ports: DispatcherPorts, { state }: Loaded, payload: 
 
 function isAnswer({ verdict, anomaly }: LookupAnswer): boolean {
   return verdict !== 'inconclusive' || anomaly !== null;
-}
-
-/** Null where the data key was destroyed. */
-export function openUnlessErased(ports: DispatcherPorts, loaded: Loaded) {
-  return openPayload(ports, loaded).catch((error: unknown) => {
-    if (error instanceof PayloadErased) return null;
-    throw error;
-  });
 }
 
 async function ask(ports: DispatcherPorts, request: ProviderCall, provider: string): Promise<LookupAnswer> {

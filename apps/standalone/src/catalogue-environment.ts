@@ -6,7 +6,7 @@ export interface LabAddresses {
   readonly smtpUrl: string;
 }
 
-/** Where the demonstration catalogue looks for the lab before there is one; only `--check-config` gets to see these. */
+/** Where the demonstration catalogue looks for the lab while there is none: seen by `--check-config`, and by catalogues that name no lab. */
 const NOT_STARTED: LabAddresses = { url: 'http://127.0.0.1:4010', smtpUrl: 'smtp://127.0.0.1:4011' };
 
 /** The environment as the catalogue sees it: the lab's addresses are filled in where none are set. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -29,7 +30,7 @@ export interface Standalone {
   readonly developmentKey: string | null;
   readonly dataDir: string;
   readonly catalogue: Catalogue;
-  /** Drains, then stops the database last. Bounded by `ONEFOLD_SHUTDOWN_TIMEOUT_MS`. */
+  /** Drains for at most `ONEFOLD_SHUTDOWN_TIMEOUT_MS` (each part gets a second at least), then stops the database. */
   stop(): Promise<void>;
 }
 
@@ -49,9 +50,10 @@ export async function startStandalone(env: Environment, { onProgress }: { onProg
   try {
     const lab = await startBuiltInLab(configuration, env);
     if (lab) stops.push({ what: 'lab', stop: () => lab.close() });
+    const labUrl = configuration.lab.url ?? lab?.url ?? null;
     const smtpUrl = `smtp://127.0.0.1:${lab?.smtpPort ?? configuration.lab.smtpPort}`;
-    const labUrl = configuration.lab.url ?? lab!.url;
-    const catalogue = loadCatalogue(configuration.catalogueFile, catalogueEnvironment(env, { url: labUrl, smtpUrl }));
+    const addresses = labUrl === null ? null : { url: labUrl, smtpUrl };
+    const catalogue = loadCatalogue(configuration.catalogueFile, catalogueEnvironment(env, addresses));
     const postgres = await startDatabase(configuration, onProgress, logger);
     if (postgres) stops.push({ what: 'database', stop: () => postgres.stop() });
     const secrets = loadSecrets(configuration.dataDir, givenSecrets(configuration));
@@ -136,11 +138,18 @@ async function listen(app: NestFastifyApplication, { host, port }: Configuration
   return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
 }
 
+/** Whether the catalogue takes an address from the environment that only a built-in lab could give. A missing file is told by its reader. */
+function namesTheLab(catalogueFile: string, env: Environment): boolean {
+  if (!existsSync(catalogueFile)) return false;
+  const text = readFileSync(catalogueFile, 'utf8');
+  return (text.includes('${LAB_URL}') && !env['LAB_URL']) || (text.includes('${SMTP_URL}') && !env['SMTP_URL']);
+}
+
 /** The lab that the demonstration catalogue calls; none where another one is named. */
-async function startBuiltInLab({ lab, dataDir, host }: Configuration, env: Environment): Promise<Lab | null> {
-  if (lab.url !== null) return null;
+async function startBuiltInLab({ lab, dataDir, catalogueFile }: Configuration, env: Environment): Promise<Lab | null> {
+  if (lab.url !== null || !namesTheLab(catalogueFile, env)) return null;
   const file = lab.ledger ?? resolve(dataDir, 'lab-ledger.ndjson');
-  const options = { port: lab.port, host: host === '0.0.0.0' ? host : '127.0.0.1', ledgerFile: file === 'memory' ? null : file };
+  const options = { port: lab.port, ledgerFile: file === 'memory' ? null : file };
   try {
     return await startLab({ ...options, smtpPort: lab.smtpPort }).catch((error: unknown) => {
       // Nobody asked for this port: the catalogue is told where the mail server is, so any free one will do.
@@ -149,7 +158,8 @@ async function startBuiltInLab({ lab, dataDir, host }: Configuration, env: Envir
       throw error;
     });
   } catch (error) {
-    throw new PortTaken(`The provider lab could not start: ${(error as Error).message}`, { cause: error });
+    if (!(error instanceof LabPortTaken)) throw error;
+    throw new PortTaken(`The provider lab could not start: ${error.message}.`, { cause: error });
   }
 }
 

@@ -21,7 +21,6 @@ describe('one operation that can’t be handled', () => {
   }
 
   it.each([
-    ['a sealed payload that was changed', corruptPayload],
     ['an event that can’t be folded', (id: string) => corrupt(id, 'null')],
     ['an event that is no JSON', (id: string) => corrupt(id, '{')],
   ])('holds up no other: %s', async (_what, spoil) => {
@@ -39,6 +38,34 @@ describe('one operation that can’t be handled', () => {
     // Its row is kept and comes back after a while.
     expect(await world.dueRows()).toContainEqual(expect.objectContaining({ operation_id: broken }));
     expect(await node.dispatcher.runOnce()).toBe(0);
+  });
+
+  it('ends as failed where its payload can’t be opened and nothing was sent', async () => {
+    const provider = world.provider('payments', 'c');
+    const node = await world.node();
+    const broken = await world.plan(node, 'payments');
+    const whole = await world.plan(node, 'payments');
+    await corruptPayload(broken);
+    await node.work(2);
+    await world.untilStatus(whole, 'succeeded');
+    expect(await world.state(broken)).toMatchObject({ status: 'failed_final', code: 'payload_unreadable' });
+    expect(node.faults).toMatchObject([{ what: 'opening a payload', operationId: broken }]);
+    expect(provider.ledger(broken).calls).toBe(0);
+  });
+
+  it('still asks, and in the end comes before a person, where its payload can’t be opened and a send is in doubt', async () => {
+    const provider = world.provider('payments', 'c');
+    provider.next(behave.lost);
+    provider.onLookUp = () => ({ verdict: 'inconclusive', code: 'http_500', anomaly: null, providerOperationId: null, result: null });
+    const node = await world.node();
+    const id = await world.plan(node, 'payments');
+    await node.work();
+    await world.untilStatus(id, 'unknown');
+    await corruptPayload(id);
+    node.start();
+    await world.untilEvent(id, 'ReviewRequested');
+    expect(await world.state(id)).toMatchObject({ status: 'unknown', review: { reason: 'lookup_inconclusive' } });
+    expect(provider.ledger(id).calls).toBe(1);
   });
 
   it('is not what a provider that was down is tried with', async () => {

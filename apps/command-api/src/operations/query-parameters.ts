@@ -1,10 +1,8 @@
-import { OPERATION_STATUSES, type ListQuery, type OperationStatus } from '#domain';
+import { OPERATION_STATUSES, SEARCH_TERM_LENGTH_MAX, type ListQuery, type OperationStatus } from '#domain';
 import { Problem, type ProblemDetail } from '../problems/problem.js';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
-/** Longer than any identity value or provider's id. */
-const TERM_LENGTH_MAX = 200;
 /** Ours are far shorter. */
 const CURSOR_LENGTH_MAX = 1000;
 /** RFC 3339 section 5.6, with any offset. */
@@ -16,9 +14,9 @@ export function readListQuery(tenant: string, query: unknown): ListQuery {
   const list: ListQuery = {
     tenant,
     status: parameters.read('status', `One of: ${OPERATION_STATUSES.join(', ')}.`, asStatus),
-    actionType: parameters.read('action_type', `1-${TERM_LENGTH_MAX} characters.`, asTerm),
-    workflowId: parameters.read('workflow_id', `1-${TERM_LENGTH_MAX} characters.`, asTerm),
-    term: parameters.read('q', `1-${TERM_LENGTH_MAX} characters; matched exactly.`, asTerm),
+    actionType: parameters.read('action_type', `1-${SEARCH_TERM_LENGTH_MAX} characters.`, asTerm),
+    workflowId: parameters.read('workflow_id', `1-${SEARCH_TERM_LENGTH_MAX} characters.`, asTerm),
+    term: parameters.read('q', `1-${SEARCH_TERM_LENGTH_MAX} characters; matched exactly.`, asTerm),
     cursor: parameters.read('cursor', 'A next_cursor of an earlier page, unchanged.', asCursor),
     limit: parameters.read('limit', `An integer from 1 to ${LIMIT_MAX}.`, asLimit) ?? LIMIT_DEFAULT,
   };
@@ -71,7 +69,7 @@ function asStatus(text: string): OperationStatus | undefined {
 }
 
 function asTerm(text: string): string | undefined {
-  return text.length >= 1 && text.length <= TERM_LENGTH_MAX ? text : undefined;
+  return text.length >= 1 && text.length <= SEARCH_TERM_LENGTH_MAX ? text : undefined;
 }
 
 function asCursor(text: string): string | undefined {

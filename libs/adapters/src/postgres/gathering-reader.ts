@@ -1,4 +1,4 @@
-import { LogUnavailable } from '#domain';
+import { LogOverloaded, LogUnavailable } from '#domain';
 
 interface Waiting<V> {
   readonly key: string;
@@ -8,6 +8,8 @@ interface Waiting<V> {
 
 /** What one statement looks up at most; the ports' own bound. */
 const KEYS_MAX = 1_000;
+/** About a second of full load; whoever waits longer is better served by a refusal. */
+const QUEUE_MAX = 5_000;
 
 /**
  * Turns many look-ups by key into few statements: whatever is asked for while one is on its way goes into the next. One caller alone
@@ -26,7 +28,9 @@ export class GatheringReader<V> {
     private readonly missing: V,
   ) {}
 
+  /** @throws LogOverloaded where too many wait already; whatever the look-up throws */
   read(key: string): Promise<V> {
+    if (this.queue.length >= QUEUE_MAX) return Promise.reject(new LogOverloaded(`${QUEUE_MAX} reads are already waiting.`));
     return new Promise((resolve, reject) => {
       this.queue.push({ key, resolve, reject });
       if (!this.running) void this.run();
@@ -53,8 +57,10 @@ export class GatheringReader<V> {
         for (const { reject } of batch) reject(error);
         return;
       }
-      // What is stored under one of the keys can't be read. Which one shows when each stands alone; its neighbours do not pay for it.
-      for (const waiting of batch) await this.serve([waiting]);
+      // What is stored under one of the keys can't be read. Halving finds it in a few more statements; its neighbours do not pay for it.
+      const half = new Set([...keys].slice(0, Math.ceil(keys.size / 2)));
+      await this.serve(batch.filter(({ key }) => half.has(key)));
+      await this.serve(batch.filter(({ key }) => !half.has(key)));
     }
   }
 }

@@ -12,8 +12,10 @@ interface Named {
 }
 
 /**
- * Holds the configured secrets against those that this database was made with; a version seen for the first time is recorded.
- * @throws SecretMismatch naming the versions that differ
+ * Holds the configured secrets against those that this database was made with; a version seen for the first time is recorded. A version
+ * that the database knows and nobody configures any more is refused too: without it earlier intents would be planned a second time, and
+ * earlier payloads could not be read.
+ * @throws SecretMismatch naming the versions that differ or lack; nothing is recorded then
  */
 export async function checkSecrets(
   pool: Pool,
@@ -28,18 +30,31 @@ export async function checkSecrets(
       fingerprint: fingerprint(Buffer.from(key).toString('hex')),
     })),
   ];
-  const names = configured.map(({ name }) => name);
+  const { rows } = await pool.query<Named>('select name, fingerprint from onefold.secret_fingerprints');
+  const stored = new Map(rows.map((row) => [row.name, row.fingerprint]));
+  refuseDifferent(configured, stored);
+  refuseMissing(configured, stored);
   await pool.query(
     `insert into onefold.secret_fingerprints (name, fingerprint) select * from unnest($1::text[], $2::text[]) on conflict do nothing`,
-    [names, configured.map((one) => one.fingerprint)],
+    [configured.map(({ name }) => name), configured.map((one) => one.fingerprint)],
   );
-  const { rows } = await pool.query<Named>('select name, fingerprint from onefold.secret_fingerprints where name = any($1)', [names]);
-  const stored = new Map(rows.map((row) => [row.name, row.fingerprint]));
-  const different = configured.filter((one) => stored.get(one.name) !== one.fingerprint).map(({ name }) => name);
-  if (different.length > 0) {
-    throw new SecretMismatch(
-      `${different.join(' and ')}: not what this database was made with. Give this process the same secrets as the others ` +
-        `(ONEFOLD_IDENTITY_SECRETS, ONEFOLD_MASTER_KEYS), or add a changed one under a new version in front of the old.`,
-    );
-  }
+}
+
+function refuseDifferent(configured: readonly Named[], stored: ReadonlyMap<string, string>): void {
+  const different = configured.filter(({ name, fingerprint }) => (stored.get(name) ?? fingerprint) !== fingerprint).map(({ name }) => name);
+  if (different.length === 0) return;
+  throw new SecretMismatch(
+    `${different.join(' and ')}: not what this database was made with. Give this process the same secrets as the others ` +
+      `(ONEFOLD_IDENTITY_SECRETS, ONEFOLD_MASTER_KEYS), or add a changed one under a new version in front of the old.`,
+  );
+}
+
+function refuseMissing(configured: readonly Named[], stored: ReadonlyMap<string, string>): void {
+  const missing = [...stored.keys()].filter((known) => !configured.some(({ name }) => name === known));
+  if (missing.length === 0) return;
+  throw new SecretMismatch(
+    `${missing.join(' and ')}: this database was made with it, and it is not configured. Put it behind the new one ` +
+      `(v2:<new>,v1:<old>); one that Onefold made itself stands in secrets.json of the data folder. A version that no stored operation ` +
+      `needs any more is retired by deleting its row from onefold.secret_fingerprints.`,
+  );
 }

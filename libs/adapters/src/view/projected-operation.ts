@@ -1,4 +1,4 @@
-import { evolve, initialState, type KnownOperation, type OperationState, type RecordedEvent } from '#domain';
+import { evolve, initialState, SEARCH_TERM_LENGTH_MAX, type KnownOperation, type OperationState, type RecordedEvent } from '#domain';
 
 /** One operation as far as its events have been folded. */
 export interface ProjectedOperation {
@@ -28,8 +28,6 @@ export function foldOnto(known: ProjectedOperation, events: readonly RecordedEve
   return revision === known.revision ? known : { revision, position, state };
 }
 
-/** Longer than any identity value; a provider's id beyond it can't be searched for, and would not fit an index either. */
-const TERM_LENGTH_MAX = 500;
 /** The terms of a row travel as lines, and PostgreSQL's text takes no NUL: no identity value and no sane id has such a character. */
 // eslint-disable-next-line no-control-regex
 const CONTROL_CHARACTER = /[\u0000-\u001f]/;
@@ -37,7 +35,7 @@ const CONTROL_CHARACTER = /[\u0000-\u001f]/;
 /** What lists find an operation by; the same function makes a search's term. Null for what no operation is found by. */
 export function searchTerm(tenant: string, kind: 'action' | 'id', value: string | number): string | null {
   const text = String(value);
-  if (text.length === 0 || text.length > TERM_LENGTH_MAX || CONTROL_CHARACTER.test(text)) return null;
+  if (text.length === 0 || text.length > SEARCH_TERM_LENGTH_MAX || CONTROL_CHARACTER.test(text)) return null;
   return `${tenant}/${kind === 'action' ? 'a' : 'i'}/${text}`;
 }
 

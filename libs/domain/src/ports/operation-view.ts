@@ -6,6 +6,9 @@ export interface OperationView {
   list(query: ListQuery): Promise<ListPage>;
 }
 
+/** Longer than any identity value (a client's key has up to 255 characters) and any sane provider's id; longer ones can't be searched for. */
+export const SEARCH_TERM_LENGTH_MAX = 500;
+
 export interface ListQuery {
   readonly tenant: string;
   readonly status: OperationStatus | null;

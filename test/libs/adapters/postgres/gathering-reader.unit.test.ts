@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LogUnavailable } from '#domain';
+import { LogOverloaded, LogUnavailable } from '#domain';
 import { GatheringReader } from '#adapters/postgres/gathering-reader.js';
 
 /** A source whose answers are held until the test lets them go. */
@@ -49,6 +49,22 @@ it('asks for at most 1,000 keys at once, and leaves nobody out', async () => {
   const answers = await Promise.all(Array.from({ length: 2_500 }, (_, index) => reader.read(String(index))));
   expect(sizes).toEqual([1_000, 1_000, 500]);
   expect(answers).toEqual(Array.from({ length: 2_500 }, (_, index) => index));
+});
+
+it('refuses what exceeds its bound, and serves the others', async () => {
+  const { asked, readAll, untilAsked } = heldSource();
+  const reader = new GatheringReader(readAll, 0);
+  const first = reader.read('first');
+  await untilAsked(1);
+  const waiting = Array.from({ length: 5_000 }, () => reader.read('a'));
+  await expect(reader.read('b')).rejects.toThrow(LogOverloaded);
+  asked[0]!.answer([['first', 1]]);
+  for (let batch = 1; batch <= 5; batch++) {
+    await untilAsked(batch + 1);
+    asked[batch]!.answer([['a', 2]]);
+  }
+  expect(await first).toBe(1);
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set([2]));
 });
 
 it('tells a failure to those it concerns, and reads on for the others', async () => {

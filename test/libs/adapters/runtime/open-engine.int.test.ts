@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLogger } from '#adapters/observability/logger.js';
 import { openPool } from '#adapters/postgres/database.js';
 import { SecretMismatch } from '#adapters/postgres/secret-fingerprints.js';
@@ -7,14 +7,14 @@ import { createTestDatabase, type TestDatabase } from '../../../support/test-dat
 
 let database: TestDatabase;
 let engine: Engine | undefined;
-beforeAll(async () => {
+beforeEach(async () => {
   database = await createTestDatabase();
 });
 afterEach(async () => {
   await engine?.close();
   engine = undefined;
+  await database.drop();
 });
-afterAll(() => database.drop());
 
 const identity = (version: string, letter: string) => ({ version, secret: letter.repeat(64) });
 const master = (version: string, byte: number) => ({ version, key: Buffer.alloc(32, byte) });
@@ -45,6 +45,17 @@ it('refuses other secrets under the same version, by name and without showing th
   const refused = await open({ masterKeys: [master('v1', 2)] }).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(SecretMismatch);
   expect((refused as Error).message).not.toContain('0202');
+});
+
+it('refuses to leave out a version that the database was made with, and tells where the generated one stands', async () => {
+  await (await open()).close();
+  engine = undefined;
+  await expect(open({ identitySecrets: [identity('v9', 'e')] })).rejects.toThrow(
+    /identity secret v1: this database was made with it.*secrets\.json/,
+  );
+  await expect(open({ masterKeys: [master('v9', 9)] })).rejects.toThrow(/master key v1: this database was made with it/);
+  // A refused start records nothing: the same version with another secret is still free.
+  await open({ identitySecrets: [identity('v9', 'f'), identity('v1', 'a')] });
 });
 
 it('takes a new version in front of the old one, and from then on knows both', async () => {
