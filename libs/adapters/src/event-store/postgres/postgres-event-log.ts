@@ -20,6 +20,16 @@ interface EventRow {
 
 const COLUMNS = `stream, revision, position, id, type, data, metadata, encode(chain, 'hex') as chain`;
 
+/** A page of events with the largest payloads must not fill the memory of a reader; several readers page at once. */
+const PAGE_BYTES_MAX = 16_000_000;
+
+/** Cut by number and by size, but never before the first event: a reader always gets on. */
+const READ_ALL = `select ${COLUMNS} from (
+  select *, sum(pg_column_size(data)) over (order by position) - pg_column_size(data) as bytes_before
+  from (select * from onefold.events where position > $1 order by position limit $2) page
+) sized
+where bytes_before < $3 order by position`;
+
 /** The event log in PostgreSQL: see `migrations/0001_event_log.sql` for how positions come to be in commit order and without holes. */
 export class PostgresEventLog implements EventLog {
   private readonly listeners = new AppendListeners();
@@ -59,8 +69,7 @@ export class PostgresEventLog implements EventLog {
     checkReadAll(after, limit);
     const cached = this.tail.readAfter(after, limit);
     if (cached) return cached;
-    const text = `select ${COLUMNS} from onefold.events where position > $1 order by position limit $2`;
-    return this.read('Reading the log', { name: 'read-all', text, values: [String(after), limit] });
+    return this.read('Reading the log', { name: 'read-all', text: READ_ALL, values: [String(after), limit, PAGE_BYTES_MAX] });
   }
 
   async head(): Promise<bigint> {
