@@ -57,7 +57,9 @@ describe('the main job on one machine', () => {
 
   it('class C: an answer that was lost becomes unknown, then a look-up, then succeeded, with one call', async () => {
     await onefold.script({ reference: 'order-c' }, 'ACCEPT_HANG');
-    const { body } = await onefold.plan('c', 'order-c', {}, { prefer: 'wait=10' });
+    // The source holds a character that PostgreSQL's own JSON functions can't: it must stop nothing.
+    const request = { ...paymentOrder('c', 'order-c'), source: { agent: 'a\u0000b' } };
+    const { body } = await onefold.request('POST', '/v1/operations', { body: request, headers: { prefer: 'wait=10' } });
     expect(body.status).toBe('unknown');
     expect(body.guidance).toMatchObject({ state: 'unconfirmed', same_identity: 'attaches', new_operation: false });
     const settled = await onefold.until(body.operation_id, isSettled);
@@ -70,6 +72,16 @@ describe('the main job on one machine', () => {
       'OperationSucceeded',
     ]);
     expect(await effectsOf('order-c')).toEqual({ calls: 1, effects: 1 });
+  });
+
+  it.each(['c', 'd'])('class %s: an effect that lands late, after "not found", stays the only one', async (labClass) => {
+    const object = `order-late-${labClass}`;
+    await onefold.script({ reference: object }, 'LATE_LANDING', { delay_ms: 5_000 });
+    const { body } = await onefold.plan(labClass, object);
+    const settled = await onefold.until(body.operation_id, isSettled);
+    expect(settled).toMatchObject({ status: 'succeeded', evidence: 'lookup', attempt_count: 1 });
+    expect(await eventsOf(body.operation_id)).toContain('OutcomeChecked');
+    expect(await effectsOf(object)).toEqual({ calls: 1, effects: 1 });
   });
 
   it('refuses the same identity with another amount, and takes a reworded presentational field for the same', async () => {
