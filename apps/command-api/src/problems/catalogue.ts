@@ -130,7 +130,3 @@ const kinds = {
 export type ProblemCode = keyof typeof kinds;
 
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = kinds;
-
-export function isProblemCode(code: string): code is ProblemCode {
-  return Object.hasOwn(kinds, code);
-}

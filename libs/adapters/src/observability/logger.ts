@@ -20,8 +20,6 @@ export const LOGGABLE_FIELDS = [
   ...['count', 'duration_ms', 'delay_ms', 'lag_events', 'port', 'version', 'node', 'instance', 'context'],
 ] as const;
 
-export type LoggableField = (typeof LOGGABLE_FIELDS)[number];
-
 const loggable: ReadonlySet<string> = new Set(LOGGABLE_FIELDS);
 /** Longer than any id or code; what exceeds it is free text. */
 const VALUE_LENGTH_MAX = 200;

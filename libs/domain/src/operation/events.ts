@@ -19,8 +19,6 @@ export type OperationEvent =
   | ReviewDecided
   | EvidenceRecorded;
 
-export type OperationEventType = OperationEvent['type'];
-
 /** RFC 3339 UTC with milliseconds, for example `2026-01-05T10:00:01.000Z`. */
 export type Timestamp = string;
 
