@@ -1,5 +1,5 @@
 import { Module, type BeforeApplicationShutdown, type DynamicModule, type OnApplicationBootstrap } from '@nestjs/common';
-import { DueWorkProjection } from '#adapters/due-work/due-work-projection.js';
+import { DUE_WORK, DueWorkProjection } from '#adapters/due-work/due-work-projection.js';
 import { DirectFeed } from '#adapters/feed/direct-feed.js';
 import type { Logger } from '#adapters/observability/logger.js';
 import type { Metrics } from '#adapters/observability/metrics.js';
@@ -55,10 +55,10 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
       checkpoints,
       consumer: new DueWorkProjection(dueWork, log, () => clock.nowMs(), onDue),
       gatherMs: GATHER_MS,
-      onError: (err) => logger.error({ err, consumer: 'due-work' }, 'the feed stumbled and will try again'),
+      onError: (err) => logger.error({ err, consumer: DUE_WORK }, 'the feed stumbled and will try again'),
       onProgress: (position) => {
         this.position = position;
-        metrics.feedPosition.set({ consumer: 'due-work' }, Number(position));
+        metrics.feedPosition.set({ consumer: DUE_WORK }, Number(position));
       },
     });
   }
@@ -80,8 +80,8 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
     const { engine, metrics, logger } = this.dependencies;
     try {
       metrics.dueWork.set(await engine.dueWork.countDue());
-      const position = this.position ?? (await engine.checkpoints.load('due-work'));
-      metrics.feedLagEvents.set({ consumer: 'due-work' }, Math.max(0, Number((await engine.log.head()) - position)));
+      const position = this.position ?? (await engine.checkpoints.load(DUE_WORK));
+      metrics.feedLagEvents.set({ consumer: DUE_WORK }, Math.max(0, Number((await engine.log.head()) - position)));
     } catch (err) {
       logger.warn({ err }, 'the backlog could not be measured');
     }

@@ -9,12 +9,15 @@ import {
   type RecordedEvent,
 } from '#domain';
 
+/** Names its checkpoint. */
+export const DUE_WORK = 'due-work';
+
 /**
  * Keeps the due work in step with the log. Events of a batch are merged by operation first: one that began and ended within the batch
  * leaves no row at all.
  */
 export class DueWorkProjection implements FeedConsumer {
-  readonly name = 'due-work';
+  readonly name = DUE_WORK;
 
   /**
    * @param log to read the provider of an operation whose first event lies in an earlier batch
