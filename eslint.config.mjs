@@ -2,7 +2,7 @@ import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'coverage/', '.onefold/'] },
+  { ignores: ['dist/', 'coverage/', '.onefold/', '.kafka/'] },
   eslint.configs.recommended,
   ...tseslint.configs.recommended,
   {
@@ -18,7 +18,7 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
-  { files: ['scripts/**', 'bench/**'], rules: { 'no-console': 'off' } }, // their output is what they are for
+  { files: ['scripts/**', 'bench/**', 'stack/**'], rules: { 'no-console': 'off' } }, // their output is what they are for
   {
     files: ['libs/domain/src/**'],
     rules: {

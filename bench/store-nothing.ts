@@ -33,6 +33,7 @@ const app = await createCommandApi({
   apiKeys: [{ key: process.env['BENCH_KEY']!, tenant: 'bench', role: 'admin' }],
   apiKeyPepper: 'bench',
   view: { list: async () => ({ operations: [], nextCursor: null }) },
+  parked: null,
   lane: null,
   limits: { rateLimitPerSecond: 0 },
   readiness: [],

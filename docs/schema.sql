@@ -4,10 +4,13 @@
 create table onefold.checkpoints (
   name text not null,
   position bigint not null,
+  epoch bigint not null default 0,
   constraint checkpoints_pkey PRIMARY KEY (name),
+  constraint checkpoints_epoch_check CHECK ((epoch >= 0)),
   constraint checkpoints_name_check CHECK ((length(name) <= 100)),
   constraint checkpoints_position_check CHECK (("position" >= 0))
 );
+comment on column onefold.checkpoints.epoch is 'Raised by each new leader of the reader; 0 for a reader that has none.';
 
 create table onefold.data_keys (
   operation_id text not null,
@@ -67,6 +70,7 @@ create table onefold.operation_view (
   state text collate "C" not null,
   constraint operation_view_pkey PRIMARY KEY (operation_id)
 ) with (toast_tuple_target=8160);
+CREATE INDEX operation_view_position_idx ON onefold.operation_view USING btree ("position") WHERE (status = 'unknown'::text);
 CREATE UNIQUE INDEX operation_view_tenant_position_idx ON onefold.operation_view USING btree (tenant, "position");
 CREATE INDEX operation_view_tenant_status_position_idx ON onefold.operation_view USING btree (tenant, status, "position");
 CREATE INDEX operation_view_terms_idx ON onefold.operation_view USING gin (terms);
@@ -74,6 +78,26 @@ comment on column onefold.operation_view.revision is 'Stream revision of the las
 comment on column onefold.operation_view.position is 'Position of the operation''s first event: the order of lists.';
 comment on column onefold.operation_view.terms is 'What lists find it by, each as tenant/kind/value: a, the action type; i, an identity value or a provider''s id.';
 comment on column onefold.operation_view.state is 'The folded state as JSON, without the payload; sealed parts stay sealed.';
+
+create table onefold.parked_records (
+  consumer text not null,
+  topic text not null,
+  partition integer not null,
+  record_offset bigint not null,
+  operation_id text,
+  reason text not null,
+  parked_at timestamp with time zone not null default now(),
+  constraint parked_records_pkey PRIMARY KEY (consumer, topic, partition, record_offset),
+  constraint parked_records_consumer_check CHECK ((length(consumer) <= 100)),
+  constraint parked_records_operation_id_check CHECK ((length(operation_id) <= 100)),
+  constraint parked_records_partition_check CHECK ((partition >= 0)),
+  constraint parked_records_reason_check CHECK ((length(reason) <= 100)),
+  constraint parked_records_record_offset_check CHECK ((record_offset >= 0)),
+  constraint parked_records_topic_check CHECK ((length(topic) <= 249))
+);
+CREATE INDEX parked_records_operation ON onefold.parked_records USING btree (operation_id);
+comment on column onefold.parked_records.operation_id is 'The record''s key, where it has the form of one.';
+comment on column onefold.parked_records.reason is 'A stable code; see libs/adapters/src/broker/cloud-events.ts.';
 
 create table onefold.secret_fingerprints (
   name text not null,

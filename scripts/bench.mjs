@@ -1,3 +1,3 @@
 import { run } from './run.mjs';
 
-run('dist/bench/main.js');
+run(process.argv.includes('--distributed') ? 'dist/bench/distributed.js' : 'dist/bench/main.js');

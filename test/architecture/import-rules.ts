@@ -50,7 +50,7 @@ function targetOf(from: string, name: string): string | null {
 
 /**
  * The way imports go (ARCHITECTURE.md): apps -> libs/adapters -> libs/domain. Apps never import each other: what they share is a library.
- * `standalone` composes the other apps into one process, and `bench` measures them.
+ * `standalone` composes the other apps into one process; `stack` runs them as processes, `bench` measures them, `proof` breaks them.
  */
 function isAllowed(from: string, target: string | null): boolean {
   if (target === null) return false;
@@ -59,7 +59,8 @@ function isAllowed(from: string, target: string | null): boolean {
   if (target === 'package' || target === 'libs/domain') return true;
   if (from === 'libs/adapters') return false;
   if (target === 'libs/adapters') return true;
-  return target.startsWith('apps/') && (from === 'apps/standalone' || from === 'bench');
+  if (target === 'stack') return from === 'bench' || from === 'proof';
+  return target.startsWith('apps/') && ['apps/standalone', 'bench', 'stack', 'proof'].includes(from);
 }
 
 /** The imports of a source that go against the arrow, as sentences. */

@@ -10,11 +10,11 @@ import { installJsonBody } from './http/json-body.js';
 import { RateLimiter } from './http/rate-limiter.js';
 import { installRequestMetrics } from './http/request-metrics.js';
 import { recordRoutes } from './http/route-table.js';
-import { limitConnections, serverOptions } from './http/server-options.js';
+import { limitConnections, serverOptions, watchAnswers } from './http/server-options.js';
 import { ProblemFilter } from './problems/problem.filter.js';
 import { NestLogger } from './system/nest-logger.js';
 
-export type { CommandApiDependencies, ReadinessCheck } from './dependencies.js';
+export type { CommandApiDependencies } from './dependencies.js';
 export type { ApiKey } from './http/api-keys.js';
 
 /**
@@ -34,6 +34,7 @@ export async function createCommandApi(
   });
   const fastify = adapter.getInstance();
   limitConnections(fastify.server);
+  watchAnswers(fastify.server);
   const routes = recordRoutes(fastify);
   installRequestMetrics(fastify, deps.metrics);
   installGate(fastify, new ApiKeyRing(deps.apiKeys, deps.apiKeyPepper, deps.hashing), app.get<RateLimiter | null>(RateLimiter));

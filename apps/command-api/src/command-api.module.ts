@@ -2,6 +2,7 @@ import { Inject, Module, type BeforeApplicationShutdown, type DynamicModule } fr
 import { CqrsModule } from '@nestjs/cqrs';
 import { DEPENDENCIES, type CommandApiDependencies } from './dependencies.js';
 import { RateLimiter } from './http/rate-limiter.js';
+import { OpenApiController } from './openapi/openapi.controller.js';
 import { ActController } from './operations/act.controller.js';
 import { ActOnOperationHandler } from './operations/act-on-operation.js';
 import { ListOperationsHandler } from './operations/list-operations.js';
@@ -14,7 +15,7 @@ import { ReadHistoryHandler, ReadOperationHandler } from './operations/read-oper
 import { SubmissionCounter } from './operations/submission-counter.js';
 import { CapabilitiesController } from './system/capabilities.controller.js';
 import { ProbesController } from './system/probes.controller.js';
-import { ReadinessChecks } from './system/readiness.js';
+import { ReadinessChecks } from '#adapters/observability/readiness.js';
 
 @Module({})
 export class CommandApiModule implements BeforeApplicationShutdown {
@@ -23,7 +24,7 @@ export class CommandApiModule implements BeforeApplicationShutdown {
     return {
       module: CommandApiModule,
       imports: [CqrsModule.forRoot(), ...beside],
-      controllers: [PlanController, ReadController, ActController, CapabilitiesController, ProbesController],
+      controllers: [PlanController, ReadController, ActController, CapabilitiesController, ProbesController, OpenApiController],
       providers: [
         { provide: DEPENDENCIES, useValue: deps },
         {

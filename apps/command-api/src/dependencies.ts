@@ -1,6 +1,8 @@
 import type { AttemptLane, Catalogue, DatabaseClock, DataKeys, EventLog, Hashing, IdentitySecrets, OperationView, Sealer } from '#domain';
 import type { Logger } from '#adapters/observability/logger.js';
 import type { Metrics } from '#adapters/observability/metrics.js';
+import type { ParkedRecords } from '#adapters/postgres/parked-records.js';
+import type { ReadinessCheck } from '#adapters/observability/readiness.js';
 import type { ApiKey } from './http/api-keys.js';
 
 /** All that the command API needs from outside; nothing in it is closed by the app, since it did not open it. */
@@ -17,6 +19,8 @@ export interface CommandApiDependencies {
   /** Keys the hashes that API keys are kept as. */
   readonly apiKeyPepper: string;
   readonly view: OperationView;
+  /** Records about operations that a consumer could not take; null where no broker carries events. */
+  readonly parked: Pick<ParkedRecords, 'forOperation'> | null;
   /** A dispatcher in the same process, to which first attempts are handed; null where there is none. */
   readonly lane: AttemptLane | null;
   readonly limits: {
@@ -28,13 +32,6 @@ export interface CommandApiDependencies {
   readonly metrics: Metrics;
   /** Unique, for example a UUID. */
   readonly newId: () => string;
-}
-
-/** One thing without which the API can't serve. */
-export interface ReadinessCheck {
-  readonly name: string;
-  /** Rejects when it is not there. */
-  check(): Promise<void>;
 }
 
 /** Injection token of the dependencies. */

@@ -29,14 +29,14 @@ export class AttemptRunner {
   async run(claimed: ClaimedAttempt, gate: ProviderGate): Promise<void> {
     const { facts } = claimed.operation.state;
     try {
-      const startedAt = performance.now();
+      const startedAt = this.ports.monotonicMs();
       const answer = await this.call(claimed);
       // The slot is the provider's; recording does not need it.
       gate.done(healthOf(answer));
       this.ports.report.attempt(
         facts.provider,
         answer.kind === 'not_sent' || answer.kind === 'unknown' ? answer.code : answer.kind,
-        performance.now() - startedAt,
+        this.ports.monotonicMs() - startedAt,
       );
       await this.record(claimed, answer);
     } catch (error) {
@@ -73,7 +73,7 @@ export class AttemptRunner {
             result: answer.result === null ? null : this.ports.sealer.seal(dataKey, JSON.stringify(answer.result), `${stream}/result`),
           }
         : answer;
-    const giveUpAt = performance.now() + RECORD_RETRY_MAX_MS;
+    const giveUpAt = this.ports.monotonicMs() + RECORD_RETRY_MAX_MS;
     // After a failed append it is not known what is stored, so only the first try may build on what was read before.
     let loaded: LoadedOperation | undefined = operation;
     for (;;) {
@@ -92,9 +92,9 @@ export class AttemptRunner {
         return;
       } catch (error) {
         const passing = error instanceof LogUnavailable || error instanceof LogOverloaded;
-        if (!passing || performance.now() >= giveUpAt) throw error;
+        if (!passing || this.ports.monotonicMs() >= giveUpAt) throw error;
         loaded = undefined;
-        await delay(RECORD_RETRY_DELAY_MS);
+        await (this.ports.delay ?? delay)(RECORD_RETRY_DELAY_MS);
       }
     }
   }

@@ -1,6 +1,6 @@
 import { Module, type BeforeApplicationShutdown, type DynamicModule, type OnApplicationBootstrap } from '@nestjs/common';
 import { DUE_WORK, DueWorkProjection } from '#adapters/due-work/due-work-projection.js';
-import { DirectFeed } from '#adapters/feed/direct-feed.js';
+import type { Feed, OpenFeed } from '#adapters/feed/feed.js';
 import type { Logger } from '#adapters/observability/logger.js';
 import type { Metrics } from '#adapters/observability/metrics.js';
 import type { Engine } from '#adapters/runtime/open-engine.js';
@@ -8,8 +8,12 @@ import type { Catalogue, ProviderAdapter } from '#domain';
 import { Dispatcher } from './dispatcher.js';
 import { createReport } from './report.js';
 
+/** The part of the engine that a dispatcher needs. */
+export type DispatcherEngine = Pick<Engine, 'log' | 'clock' | 'hashing' | 'sealer' | 'dataKeys' | 'dueWork'>;
+
 export interface DispatcherDependencies {
-  readonly engine: Engine;
+  readonly engine: DispatcherEngine;
+  readonly openFeed: OpenFeed;
   readonly catalogue: Catalogue;
   readonly providers: ReadonlyMap<string, ProviderAdapter>;
   readonly worker: string;
@@ -25,13 +29,12 @@ const BACKLOG_GAUGE_EVERY_MS = 5_000;
 /** The dispatcher with the feed that keeps its due work. */
 export class DispatcherService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly dispatcher: Dispatcher;
-  private readonly feed: DirectFeed;
+  readonly feed: Feed;
   private gauge: NodeJS.Timeout | undefined;
-  private position: bigint | null = null;
 
   constructor(private readonly dependencies: DispatcherDependencies) {
-    const { engine, catalogue, providers, worker, newId, metrics, logger } = dependencies;
-    const { log, clock, hashing, sealer, dataKeys, dueWork, checkpoints } = engine;
+    const { engine, openFeed, catalogue, providers, worker, newId, metrics, logger } = dependencies;
+    const { log, clock, hashing, sealer, dataKeys, dueWork } = engine;
     const report = createReport(metrics, logger);
     const ports = {
       log,
@@ -50,16 +53,13 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
     };
     this.dispatcher = new Dispatcher(ports);
     const onDue = () => this.dispatcher.wake();
-    this.feed = new DirectFeed({
-      log,
-      checkpoints,
-      consumer: new DueWorkProjection(dueWork, log, () => clock.nowMs(), onDue),
+    const consumer = new DueWorkProjection(dueWork, log, () => clock.nowMs(), onDue);
+    this.feed = openFeed({
+      consumer,
       gatherMs: GATHER_MS,
       onError: (err) => logger.error({ err, consumer: DUE_WORK }, 'the feed stumbled and will try again'),
-      onProgress: (position) => {
-        this.position = position;
-        metrics.feedPosition.set({ consumer: DUE_WORK }, Number(position));
-      },
+      onProgress: (position) => metrics.feedPosition.set({ consumer: DUE_WORK }, Number(position)),
+      onParked: (operationId) => consumer.lookAt(operationId),
     });
   }
 
@@ -72,16 +72,16 @@ export class DispatcherService implements OnApplicationBootstrap, BeforeApplicat
   /** Takes no more work and finishes what is under way; the composing program bounds the wait. */
   async beforeApplicationShutdown(): Promise<void> {
     clearInterval(this.gauge);
-    await this.dispatcher.stop();
-    await this.feed.stop();
+    // Together: a broker's partitions go to another process while calls of this one still end.
+    await Promise.all([this.dispatcher.stop(), this.feed.stop()]);
   }
 
   private async measure(): Promise<void> {
     const { engine, metrics, logger } = this.dependencies;
     try {
       metrics.dueWork.set(await engine.dueWork.countDue());
-      const position = this.position ?? (await engine.checkpoints.load(DUE_WORK));
-      metrics.feedLagEvents.set({ consumer: DUE_WORK }, Math.max(0, Number((await engine.log.head()) - position)));
+      const lag = await this.feed.lag();
+      if (lag !== null) metrics.feedLagEvents.set({ consumer: DUE_WORK }, lag);
     } catch (err) {
       logger.warn({ err }, 'the backlog could not be measured');
     }

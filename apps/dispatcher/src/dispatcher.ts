@@ -59,11 +59,10 @@ export class Dispatcher implements AttemptLane {
   constructor(private readonly ports: DispatcherPorts) {
     this.runner = new AttemptRunner(ports);
     this.doubts = new Doubts(ports.monotonicMs);
-    const monotonicMs = () => performance.now();
     this.gates = new Map(
       [...ports.catalogue.providers.values()].map((provider) => {
         const canLookUp = ports.providers.get(provider.name)?.lookUp !== undefined;
-        return [provider.name, new ProviderGate(provider, canLookUp, monotonicMs)];
+        return [provider.name, new ProviderGate(provider, canLookUp, ports.monotonicMs)];
       }),
     );
   }
@@ -137,7 +136,7 @@ export class Dispatcher implements AttemptLane {
 
   /** As many rows of each provider as will find a slot; of a busy one a few, now and then. */
   private wanted() {
-    const now = performance.now();
+    const now = this.ports.monotonicMs();
     const housekeeping = now >= this.housekeepingDueAt;
     if (housekeeping) this.housekeepingDueAt = now + HOUSEKEEPING_EVERY_MS;
     const rowsMax = Math.max(1, Math.floor(ROUND_ROWS_MAX / Math.max(1, this.gates.size)));
@@ -170,7 +169,7 @@ export class Dispatcher implements AttemptLane {
 
   /** Rows of providers that are no longer in the catalogue; no index serves them, so they are looked for rarely. */
   private async takeOthers(): Promise<readonly DueRow[]> {
-    const now = performance.now();
+    const now = this.ports.monotonicMs();
     if (now < this.othersDueAt) return [];
     this.othersDueAt = now + OTHERS_EVERY_MS;
     return this.ports.dueWork.takeOthers([...this.gates.keys()], HOUSEKEEPING_ROWS, HIDE_MS);

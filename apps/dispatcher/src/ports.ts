@@ -12,6 +12,8 @@ export interface DispatcherPorts extends CommandPorts {
   readonly newId: () => string;
   /** Milliseconds of a counter of this process that no clock setting moves. */
   readonly monotonicMs: () => number;
+  /** Resolves after so many milliseconds of that counter; a timer of this process when left out. */
+  readonly delay?: (ms: number) => Promise<void>;
   /** In [0, 1). */
   readonly random: () => number;
   readonly report: DispatcherReport;

@@ -6,17 +6,19 @@ import {
   type DynamicModule,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { DirectFeed } from '#adapters/feed/direct-feed.js';
+import type { Feed, OpenFeed } from '#adapters/feed/feed.js';
 import type { Logger } from '#adapters/observability/logger.js';
 import type { Metrics } from '#adapters/observability/metrics.js';
-import type { Engine } from '#adapters/runtime/open-engine.js';
+import type { Pool } from '#adapters/postgres/database.js';
+import { oldestUnknownAgeMs } from '#adapters/view/oldest-unknown.js';
 import { OPERATION_VIEW, OperationProjection } from '#adapters/view/operation-projection.js';
-
-/** The part of the engine that a projector needs: no key, no secret, no provider. */
-export type ProjectorEngine = Pick<Engine, 'log' | 'derivedPool' | 'checkpoints'>;
+import { streamOf, UnreadableEvent, type EventLog } from '#domain';
 
 export interface ProjectorDependencies {
-  readonly engine: ProjectorEngine;
+  /** Commits of this pool need not wait for the disk where the feed keeps its checkpoint in the same database. */
+  readonly derivedPool: Pool;
+  readonly log: EventLog;
+  readonly openFeed: OpenFeed;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
@@ -28,34 +30,29 @@ export const PROJECTOR_DEPENDENCIES = Symbol('ProjectorDependencies');
  * which people do not notice; whoever needs the newest state of one operation reads its stream.
  */
 const GATHER_MS = 100;
-const LAG_GAUGE_EVERY_MS = 5_000;
+const GAUGE_EVERY_MS = 5_000;
 
 /** Feeds the log into the status view for as long as the application runs. */
 @Injectable()
 export class ProjectorService implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly feed: DirectFeed;
-  private position: bigint | null = null;
+  readonly feed: Feed;
   private gauge: NodeJS.Timeout | undefined;
 
   constructor(@Inject(PROJECTOR_DEPENDENCIES) private readonly dependencies: ProjectorDependencies) {
-    const { engine, metrics, logger } = dependencies;
-    const { log, derivedPool, checkpoints } = engine;
-    this.feed = new DirectFeed({
-      log,
-      checkpoints,
-      consumer: new OperationProjection(derivedPool, log),
+    const { log, derivedPool, openFeed, metrics, logger } = dependencies;
+    const projection = new OperationProjection(derivedPool, log);
+    this.feed = openFeed({
+      consumer: projection,
       gatherMs: GATHER_MS,
       onError: (err) => logger.error({ err, consumer: OPERATION_VIEW }, 'the feed stumbled and will try again'),
-      onProgress: (position) => {
-        this.position = position;
-        metrics.feedPosition.set({ consumer: OPERATION_VIEW }, Number(position));
-      },
+      onProgress: (position) => metrics.feedPosition.set({ consumer: OPERATION_VIEW }, Number(position)),
+      onParked: (operationId) => this.foldAnew(projection, operationId),
     });
   }
 
   onApplicationBootstrap(): void {
     this.feed.start();
-    this.gauge = setInterval(() => void this.measureLag(), LAG_GAUGE_EVERY_MS);
+    this.gauge = setInterval(() => void this.measure(), GAUGE_EVERY_MS);
   }
 
   /** Finishes the batch under way. */
@@ -64,13 +61,25 @@ export class ProjectorService implements OnApplicationBootstrap, BeforeApplicati
     await this.feed.stop();
   }
 
-  private async measureLag(): Promise<void> {
-    const { engine, metrics, logger } = this.dependencies;
+  /** Whatever the record said, the log tells. A stream that can't be read can't be folded: its row stays, and holds up no other. */
+  private async foldAnew(projection: OperationProjection, operationId: string): Promise<void> {
+    const { log, logger } = this.dependencies;
     try {
-      const position = this.position ?? (await engine.checkpoints.load(OPERATION_VIEW));
-      metrics.feedLagEvents.set({ consumer: OPERATION_VIEW }, Math.max(0, Number((await engine.log.head()) - position)));
+      await projection.handle(await log.readStream(streamOf(operationId)));
     } catch (err) {
-      logger.warn({ err, consumer: OPERATION_VIEW }, 'the lag of the status view could not be measured');
+      if (!(err instanceof UnreadableEvent)) throw err;
+      logger.error({ err, operation_id: operationId }, 'the stream of a parked record can not be read');
+    }
+  }
+
+  private async measure(): Promise<void> {
+    const { metrics, derivedPool, logger } = this.dependencies;
+    try {
+      metrics.oldestUnknown.set((await oldestUnknownAgeMs(derivedPool)) / 1_000);
+      const lag = await this.feed.lag();
+      if (lag !== null) metrics.feedLagEvents.set({ consumer: OPERATION_VIEW }, lag);
+    } catch (err) {
+      logger.warn({ err, consumer: OPERATION_VIEW }, 'lag and age of the status view could not be measured');
     }
   }
 }

@@ -1,8 +1,17 @@
 import { loadCatalogue } from '#adapters/catalogue/load-catalogue.js';
+import type { Configuration } from '#adapters/configuration/configuration.js';
 import { ConfigurationFaults, type Fault } from '#adapters/configuration/faults.js';
 import type { Environment } from '#adapters/configuration/environment.js';
 import { readConfiguration } from '#adapters/configuration/read-configuration.js';
 import { catalogueEnvironment } from './catalogue-environment.js';
+
+/** @throws ConfigurationFaults also for what only separate processes can do */
+export function readStandaloneConfiguration(env: Environment): Configuration {
+  const configuration = readConfiguration(env);
+  if (configuration.feed === 'direct') return configuration;
+  const wayOut = 'Leave it out, or run the services as processes of their own: see docs/operations.md.';
+  throw new ConfigurationFaults('environment', [{ path: 'FEED', rule: 'One process needs no broker: its feed is direct.', wayOut }]);
+}
 
 /**
  * Checks the environment and the catalogue, and starts nothing.
@@ -20,7 +29,7 @@ export function checkConfiguration(env: Environment): string {
       return null;
     }
   };
-  const configuration = collect(() => readConfiguration(env));
+  const configuration = collect(() => readStandaloneConfiguration(env));
   const file = configuration?.catalogueFile ?? env['ONEFOLD_CATALOGUE'] ?? 'onefold.yaml';
   const catalogue = collect(() => loadCatalogue(file, catalogueEnvironment(env, null)));
   if (faults.length > 0) throw new ConfigurationFaults(`environment and ${file}`, faults);

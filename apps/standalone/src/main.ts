@@ -1,16 +1,8 @@
 // Everything in one process on an embedded PostgreSQL: the one-machine default, and what `npm start` runs.
-import { ConfigurationFaults } from '#adapters/configuration/faults.js';
-import { EmbeddedPostgresError } from '#adapters/postgres/embedded/index.js';
-import { SchemaFault } from '#adapters/postgres/migrate.js';
-import { SecretMismatch } from '#adapters/postgres/secret-fingerprints.js';
-import { WeakDurability } from '#adapters/runtime/open-engine.js';
-import { SecretsFault } from '#adapters/runtime/secrets.js';
+import { toldPlainly } from '#adapters/runtime/installation-faults.js';
 import { checkConfiguration } from './check-configuration.js';
-import { PortTaken, startStandalone } from './standalone.js';
+import { startStandalone } from './standalone.js';
 import { welcome } from './welcome.js';
-
-/** Faults of the installation: told in their own words. Everything else is a fault of the program and keeps its stack. */
-const TOLD_PLAINLY = [ConfigurationFaults, EmbeddedPostgresError, SchemaFault, SecretMismatch, SecretsFault, WeakDurability, PortTaken];
 
 const USAGE = `Usage: npm start [-- --check-config]
 
@@ -18,8 +10,7 @@ const USAGE = `Usage: npm start [-- --check-config]
 Settings come from the environment: see docs/configuration.md.`;
 
 function fail(error: unknown): never {
-  const plain = TOLD_PLAINLY.some((kind) => error instanceof kind);
-  process.stderr.write(`onefold: ${plain ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`);
+  process.stderr.write(`onefold: ${toldPlainly(error)}\n`);
   process.exit(1);
 }
 

@@ -2,24 +2,29 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
+import type { DynamicModule } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { loadCatalogue } from '#adapters/catalogue/load-catalogue.js';
 import type { ApiKey, Configuration } from '#adapters/configuration/configuration.js';
 import type { Environment } from '#adapters/configuration/environment.js';
-import { readConfiguration } from '#adapters/configuration/read-configuration.js';
+import { givenSecrets } from '#adapters/configuration/given-secrets.js';
 import { createLogger, type Logger } from '#adapters/observability/logger.js';
 import { createMetrics } from '#adapters/observability/metrics.js';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '#adapters/postgres/embedded/index.js';
 import { createProviders } from '#adapters/providers/create-providers.js';
+import { PortTaken } from '#adapters/runtime/installation-faults.js';
 import { openEngine, type Engine } from '#adapters/runtime/open-engine.js';
+import { openFeeds } from '#adapters/runtime/open-feeds.js';
 import { loadSecrets } from '#adapters/runtime/secrets.js';
 import { PostgresOperationView } from '#adapters/view/postgres-operation-view.js';
 import { createCommandApi } from '#apps/command-api/src/app.js';
+import { listen } from '#apps/command-api/src/listen.js';
 import { DispatcherModule, DispatcherService } from '#apps/dispatcher/src/dispatcher.module.js';
 import { ProjectorModule } from '#apps/projector/src/projector.module.js';
 import { LabPortTaken, startLab, type Lab } from '#apps/provider-lab/src/lab.js';
-import type { Catalogue } from '#domain';
+import type { Catalogue, ProviderAdapter } from '#domain';
 import { catalogueEnvironment } from './catalogue-environment.js';
+import { readStandaloneConfiguration } from './check-configuration.js';
 import { developmentKey } from './development-key.js';
 
 export interface Standalone {
@@ -34,17 +39,25 @@ export interface Standalone {
   stop(): Promise<void>;
 }
 
-export class PortTaken extends Error {
-  override readonly name = 'PortTaken';
-}
-
 /** Started parts, stopped in the opposite order. */
 type Stop = { readonly what: string; readonly stop: () => Promise<void> };
 
+/** Ports wrapped, and modules set beside the others, by the program that composes this one: what tests of faults need in place of hooks. */
+export interface Decoration {
+  engine?(engine: Engine): Engine;
+  providers?(providers: ReadonlyMap<string, ProviderAdapter>): ReadonlyMap<string, ProviderAdapter>;
+  readonly modules?: readonly DynamicModule[];
+}
+
+export interface StandaloneOptions {
+  readonly onProgress: (text: string) => void;
+  readonly decorate?: Decoration;
+}
+
 /** @throws whatever keeps it from starting; everything already started is stopped first */
-export async function startStandalone(env: Environment, { onProgress }: { onProgress: (text: string) => void }): Promise<Standalone> {
+export async function startStandalone(env: Environment, { onProgress, decorate = {} }: StandaloneOptions): Promise<Standalone> {
   const stops: Stop[] = [];
-  const configuration = readConfiguration(env);
+  const configuration = readStandaloneConfiguration(env);
   const logger = createLogger({ process: 'standalone', level: configuration.logLevel, stream: process.stderr });
   const stopAll = () => stopInTurn(stops, configuration.shutdownTimeoutMs, logger);
   try {
@@ -58,10 +71,17 @@ export async function startStandalone(env: Environment, { onProgress }: { onProg
     if (postgres) stops.push({ what: 'database', stop: () => postgres.stop() });
     const secrets = loadSecrets(configuration.dataDir, givenSecrets(configuration));
     const { identitySecrets, masterKeys } = secrets;
-    const { allowWeakDurability } = configuration;
     const databaseUrl = configuration.databaseUrl ?? postgres!.url;
-    const engine = await openEngine({ databaseUrl, identitySecrets, masterKeys, allowWeakDurability, logger });
-    stops.push({ what: 'event log', stop: () => engine.close() });
+    const opened = await openEngine({
+      ...configuration,
+      databaseUrl,
+      applicationName: 'onefold-standalone',
+      identitySecrets,
+      masterKeys,
+      logger,
+    });
+    stops.push({ what: 'event log', stop: () => opened.close() });
+    const engine = decorate.engine?.(opened) ?? opened;
     const developer = configuration.apiKeys.length === 0 ? developmentKey(configuration.dataDir) : null;
     const app = await openApp({
       configuration,
@@ -71,6 +91,7 @@ export async function startStandalone(env: Environment, { onProgress }: { onProg
       keys: developer ? [developer] : configuration.apiKeys,
       logger,
       stops,
+      decorate,
     });
     const url = await listen(app, configuration);
     const { dataDir } = configuration;
@@ -89,22 +110,26 @@ interface AppParts {
   readonly keys: readonly ApiKey[];
   readonly logger: Logger;
   readonly stops: Stop[];
+  readonly decorate: Decoration;
 }
 
 /** One Nest application of three apps' modules: the command API lends its first attempts to the dispatcher beside it. */
-async function openApp({ configuration, engine, catalogue, secrets, keys, logger, stops }: AppParts): Promise<NestFastifyApplication> {
+async function openApp(parts: AppParts): Promise<NestFastifyApplication> {
+  const { configuration, engine, catalogue, secrets, keys, logger, stops, decorate } = parts;
   const metrics = createMetrics();
   engine.log.onAppended((events) => {
     for (const { event } of events) if (event.type === 'ReviewRequested') metrics.reviewsOpened.inc({ reason: event.data.reason });
   });
-  const providers = createProviders(catalogue);
+  const created = createProviders(catalogue);
   stops.push({
     what: 'providers',
-    stop: async () => void (await Promise.all([...providers.values()].map((provider) => provider.close()))),
+    stop: async () => void (await Promise.all([...created.values()].map((provider) => provider.close()))),
   });
+  const providers = decorate.providers?.(created) ?? created;
   const worker = `${hostname()}:${process.pid}`;
   const newId = () => randomUUID();
-  const service = new DispatcherService({ engine, catalogue, providers, worker, newId, metrics, logger });
+  const openFeed = await openFeeds(engine, { ...configuration, clientId: 'onefold-standalone', metrics, logger });
+  const service = new DispatcherService({ engine, openFeed, catalogue, providers, worker, newId, metrics, logger });
   const app = await createCommandApi(
     {
       ...engine,
@@ -113,6 +138,7 @@ async function openApp({ configuration, engine, catalogue, secrets, keys, logger
       apiKeys: keys,
       apiKeyPepper: secrets.pepper,
       view: new PostgresOperationView(engine.pool),
+      parked: null,
       lane: service.dispatcher,
       limits: { rateLimitPerSecond: configuration.rateLimitPerSecond ?? 0 },
       readiness: [{ name: 'event_log', check: () => engine.check() }],
@@ -120,22 +146,10 @@ async function openApp({ configuration, engine, catalogue, secrets, keys, logger
       metrics,
       newId,
     },
-    [DispatcherModule.with(service), ProjectorModule.with({ engine, metrics, logger })],
+    [DispatcherModule.with(service), ProjectorModule.with({ ...engine, openFeed, metrics, logger }), ...(decorate.modules ?? [])],
   );
   stops.push({ what: 'application', stop: () => app.close() });
   return app;
-}
-
-async function listen(app: NestFastifyApplication, { host, port }: Configuration): Promise<string> {
-  try {
-    await app.listen(port, host);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new PortTaken(`Port ${port} (PORT) is in use by another program; stop it or set PORT to a free one.`, { cause: error });
-  }
-  const address = app.getHttpServer().address();
-  const bound = typeof address === 'object' && address !== null ? address.port : port;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
 }
 
 /** Whether the catalogue takes an address from the environment that only a built-in lab could give. A missing file is told by its reader. */
@@ -179,13 +193,6 @@ async function startDatabase(
     process.exit(1);
   });
   return postgres;
-}
-
-function givenSecrets({ identitySecrets, masterKeys }: Configuration) {
-  return {
-    identitySecrets: identitySecrets?.map(({ version, bytes }) => ({ version, secret: Buffer.from(bytes).toString('hex') })) ?? null,
-    masterKeys: masterKeys?.map(({ version, bytes }) => ({ version, key: bytes })) ?? null,
-  };
 }
 
 /** Last started, first stopped. A part that does not end in time is left behind: its leases run out and tell the next start. */

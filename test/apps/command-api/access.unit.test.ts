@@ -22,7 +22,7 @@ const MATRIX: readonly { method: string; path: string; body?: unknown; headers?:
   },
   { method: 'GET', path: '/v1/capabilities', roles: ROLES },
 ];
-const OPEN = ['/livez', '/readyz', '/metrics'];
+const OPEN = ['/livez', '/readyz', '/metrics', '/openapi.json'];
 
 let api: TestApi;
 let operationId: string;

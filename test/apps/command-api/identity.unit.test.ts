@@ -108,9 +108,10 @@ describe('an Idempotency-Key header (10)', () => {
   });
 
   it('is data and no header of the answer, whatever it spells', async () => {
-    const answer = await submit('k-1%0d%0aset-cookie: a=b');
+    const answer = await submit('k-1; set-cookie: a=b');
     expect(answer.status).toBe(202);
     expect(answer.headers['set-cookie']).toBeUndefined();
+    expect((await submit('k-1%0d%0aset-cookie: a=b')).body.code).toBe('idempotency_key_invalid');
   });
 
   it('is sent once', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ReadinessChecks } from '#apps/command-api/src/system/readiness.js';
+import { ReadinessChecks } from '#adapters/observability/readiness.js';
 import { KEYS, startApi, type TestApi } from './support/api.js';
 
 async function withApi(overrides: Parameters<typeof startApi>[0], use: (api: TestApi) => Promise<void>): Promise<void> {

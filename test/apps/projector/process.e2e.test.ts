@@ -46,11 +46,15 @@ describe('the projector process', () => {
   });
 
   it('serves until it is told to stop', async () => {
-    const env = { PATH: process.env['PATH'], DATABASE_URL: postgres.url };
+    const env = { PATH: process.env['PATH'], DATABASE_URL: postgres.url, PORT: '0' };
     const child = spawn(process.execPath, [PROGRAM], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     const exited = once(child, 'exit');
     const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-    expect(JSON.parse(line)).toEqual({ ready: true, process: 'projector' });
+    const ready = JSON.parse(line) as { ready: boolean; process: string; url: string };
+    expect(ready).toMatchObject({ ready: true, process: 'projector' });
+    expect(await (await fetch(`${ready.url}/livez`)).json()).toEqual({ status: 'live' });
+    expect((await fetch(`${ready.url}/readyz`)).status).toBe(200);
+    expect(await (await fetch(`${ready.url}/metrics`)).text()).toContain('onefold_feed_position');
     child.kill('SIGTERM');
     expect(await exited).toEqual([0, null]);
   });

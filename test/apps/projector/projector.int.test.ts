@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { nodeHashing } from '#adapters/crypto/hashing.js';
 import { PostgresEventLog } from '#adapters/event-store/postgres/postgres-event-log.js';
+import { directFeeds } from '#adapters/feed/direct-feed.js';
 import { createLogger } from '#adapters/observability/logger.js';
 import { createMetrics } from '#adapters/observability/metrics.js';
 import { Checkpoints } from '#adapters/postgres/checkpoints.js';
@@ -54,8 +55,13 @@ async function plan(operationId: string): Promise<bigint> {
 const startProjector = () => {
   const metrics = createMetrics({ nodeMetrics: false });
   const logger = createLogger({ process: 'test', level: 'silent' });
-  const engine = { log, derivedPool: pool, checkpoints: new Checkpoints(pool) };
-  return { metrics, app: NestFactory.createApplicationContext(ProjectorModule.with({ engine, metrics, logger }), { logger: false }) };
+  const openFeed = directFeeds({ log, checkpoints: new Checkpoints(pool) });
+  return {
+    metrics,
+    app: NestFactory.createApplicationContext(ProjectorModule.with({ log, derivedPool: pool, openFeed, metrics, logger }), {
+      logger: false,
+    }),
+  };
 };
 
 async function projected(): Promise<string[]> {

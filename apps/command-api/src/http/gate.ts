@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../problems/problem.js';
 import { mayAccess, rolesFor, type Caller } from './access.js';
 import type { ApiKeyRing } from './api-keys.js';
+import { checkHeaderLines } from './header-lines.js';
 import type { RateLimiter } from './rate-limiter.js';
 
 /** Named as in draft-ietf-httpapi-ratelimit-headers-11; one policy, over all calls of a tenant. */
@@ -15,10 +16,10 @@ export function installGate(fastify: FastifyInstance, keys: ApiKeyRing, limiter:
   fastify.decorateRequest('caller', null);
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
-    if (request.is404) return done();
-    const { access } = request.routeOptions.config;
-    if (access === 'open') return done();
     try {
+      checkHeaderLines(request.raw);
+      const { access } = request.routeOptions.config;
+      if (request.is404 || access === 'open') return done();
       const caller = authenticate(keys, request);
       if (!access || !mayAccess(caller.role, access)) throw roleNotAllowed(access ? rolesFor(access) : []);
       request.caller = caller;

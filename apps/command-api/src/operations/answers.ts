@@ -14,7 +14,26 @@ export function planStatus({ operation, replayed, waited }: PlanResult): 200 | 2
   return (replayed || waited) && isSettled(operation) ? 200 : 202;
 }
 
-export function sendOperation(reply: FastifyReply, status: number, operation: FoundOperation, resource: OperationResource): FastifyReply {
+/** A record about an operation that a consumer of the feed could not take. */
+export interface ParkedRecordResource {
+  readonly consumer: string;
+  readonly topic: string;
+  readonly partition: number;
+  /** Decimal digits: it may exceed what a JSON number can hold. */
+  readonly offset: string;
+  readonly reason: string;
+  readonly parked_at: string;
+}
+
+/** As it is told to who reads it by its id: with what was put aside of it, where there is something. */
+export type ReadOperationResource = OperationResource & { readonly parked_records?: readonly ParkedRecordResource[] };
+
+export function sendOperation(
+  reply: FastifyReply,
+  status: number,
+  operation: FoundOperation,
+  resource: ReadOperationResource,
+): FastifyReply {
   return reply.code(status).header('etag', etagOf(operation.state.revision)).send(resource);
 }
 

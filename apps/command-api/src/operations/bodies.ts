@@ -16,7 +16,7 @@ export const SOURCE_MEMBERS_MAX = 16;
 export const SOURCE_STRING_MAX = 200;
 /** A few sentences; what is longer belongs where a link can point to. */
 export const REASON_LENGTH_MAX = 1000;
-const NAME_LENGTH_MAX = 200;
+export const NAME_LENGTH_MAX = 200;
 
 @ValidatorConstraint({ name: 'source' })
 class SourceConstraint implements ValidatorConstraintInterface {
@@ -32,8 +32,13 @@ class SourceConstraint implements ValidatorConstraintInterface {
 }
 
 function isScalar(value: unknown): boolean {
-  if (typeof value === 'string') return value.length <= SOURCE_STRING_MAX;
+  if (typeof value === 'string') return isAtMost(value, SOURCE_STRING_MAX);
   return value === null || typeof value === 'number' || typeof value === 'boolean';
+}
+
+/** Characters are code points, as JSON Schema and `Length` count them: one outside the basic plane is two code units. */
+function isAtMost(text: string, characters: number): boolean {
+  return text.length <= characters || (text.length <= 2 * characters && [...text].length <= characters);
 }
 
 /** `POST /v1/operations`, and each element of a batch. What is in `identity` and `payload` is checked against the action. */

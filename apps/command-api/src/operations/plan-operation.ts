@@ -18,6 +18,7 @@ import {
 } from '#domain';
 import { DEPENDENCIES, type CommandApiDependencies } from '../dependencies.js';
 import type { Caller } from '../http/access.js';
+import { IdentityUnavailable } from '../problems/problem-of.js';
 import { problemFromRefusal } from '../problems/from-refusal.js';
 import { OperationWatches } from './operation-watches.js';
 import type { PlanIntent } from './plan-intent.js';
@@ -59,12 +60,11 @@ export class PlanOperationHandler implements ICommandHandler<PlanOperationComman
     @Inject(OperationWatches) private readonly watches: OperationWatches,
   ) {}
 
-  /** @throws Problem payload_mismatch, action_mismatch; LogUnavailable, LogOverloaded, ContentionExceeded */
+  /** @throws Problem payload_mismatch, action_mismatch; IdentityUnavailable, LogUnavailable, LogOverloaded, ContentionExceeded */
   async execute(command: PlanOperationCommand): Promise<PlanResult> {
-    const { hashing, identitySecrets } = this.deps;
     const intent = { tenant: command.caller.tenant, actionType: command.intent.action.actionType, identity: command.intent.identity };
-    const names = deriveIdentity(hashing, identitySecrets, intent);
-    const earlier = await this.plannedUnderOlderSecret(intent);
+    const { names, older } = this.identitiesOf(intent);
+    const earlier = await this.firstPlanned(older);
     const watch = command.wait ? this.watches.begin(earlier?.stream ?? names.stream) : null;
     try {
       const planned = await this.plan(command, names, earlier);
@@ -76,8 +76,17 @@ export class PlanOperationHandler implements ICommandHandler<PlanOperationComman
     }
   }
 
-  private async plannedUnderOlderSecret(intent: Intent): Promise<LoadedOperation | null> {
-    const older = olderIdentities(this.deps.hashing, this.deps.identitySecrets, intent);
+  private identitiesOf(intent: Intent): { readonly names: DerivedIdentity; readonly older: readonly DerivedIdentity[] } {
+    const { hashing, identitySecrets } = this.deps;
+    try {
+      return { names: deriveIdentity(hashing, identitySecrets, intent), older: olderIdentities(hashing, identitySecrets, intent) };
+    } catch (cause) {
+      throw new IdentityUnavailable('The identity could not be derived.', { cause });
+    }
+  }
+
+  /** Under an older secret. */
+  private async firstPlanned(older: readonly DerivedIdentity[]): Promise<LoadedOperation | null> {
     if (older.length === 0) return null;
     const streams = await this.deps.log.readStreams(older.map(({ stream }) => stream));
     for (const [stream, events] of streams) {

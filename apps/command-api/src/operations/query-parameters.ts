@@ -1,12 +1,15 @@
 import { OPERATION_STATUSES, SEARCH_TERM_LENGTH_MAX, type ListQuery, type OperationStatus } from '#domain';
 import { Problem, type ProblemDetail } from '../problems/problem.js';
 
-const LIMIT_DEFAULT = 20;
-const LIMIT_MAX = 100;
+export const LIMIT_DEFAULT = 20;
+export const LIMIT_MAX = 100;
 /** Ours are far shorter. */
-const CURSOR_LENGTH_MAX = 1000;
+export const CURSOR_LENGTH_MAX = 1000;
 /** RFC 3339 section 5.6, with any offset. */
-const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
+/** The years that RFC 3339 can write; an offset may lead out of them. */
+const TIME_MIN_MS = Date.parse('0000-01-01T00:00:00Z');
+const TIME_MAX_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** @throws Problem query_invalid, naming every parameter at fault */
 export function readListQuery(tenant: string, query: unknown): ListQuery {
@@ -82,6 +85,15 @@ function asLimit(text: string): number | undefined {
 }
 
 function asTime(text: string): number | undefined {
-  const ms = DATE_TIME.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(ms) ? undefined : ms;
+  const [, year, month, day] = DATE_TIME.exec(text) ?? [];
+  if (day === undefined || !isDayOfMonth(Number(year), Number(month), Number(day))) return undefined;
+  const ms = Date.parse(text);
+  return ms >= TIME_MIN_MS && ms <= TIME_MAX_MS ? ms : undefined;
+}
+
+/** `Date.parse` takes 30 February for 2 March. */
+function isDayOfMonth(year: number, month: number, day: number): boolean {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
 }

@@ -2,9 +2,10 @@ import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import { QueryBus } from '@nestjs/cqrs';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { DEPENDENCIES, type CommandApiDependencies } from '../dependencies.js';
 import { callerOf } from '../http/access.js';
 import { etagOf, matchesNone } from '../http/etag.js';
-import { sendOperation } from './answers.js';
+import { sendOperation, type ParkedRecordResource } from './answers.js';
 import { ListOperationsQuery } from './list-operations.js';
 import { OperationPresenter } from './operation-presenter.js';
 import { readAt, readListQuery } from './query-parameters.js';
@@ -17,6 +18,7 @@ export class ReadController {
   constructor(
     @Inject(QueryBus) private readonly queries: QueryBus,
     @Inject(OperationPresenter) private readonly presenter: OperationPresenter,
+    @Inject(DEPENDENCIES) private readonly deps: CommandApiDependencies,
   ) {}
 
   @Get()
@@ -38,7 +40,21 @@ export class ReadController {
       reply.code(304).header('etag', etagOf(revision)).send();
       return;
     }
-    sendOperation(reply, 200, operation, await this.presenter.present(operation.state));
+    const [resource, parked] = await Promise.all([this.presenter.present(operation.state), this.parkedOf(request.params.id)]);
+    sendOperation(reply, 200, operation, parked.length === 0 ? resource : { ...resource, parked_records: parked });
+  }
+
+  /** What a consumer could not take of the operation: lists may be behind, and somebody should look. */
+  private async parkedOf(operationId: string): Promise<ParkedRecordResource[]> {
+    const records = (await this.deps.parked?.forOperation(operationId)) ?? [];
+    return records.map(({ consumer, topic, partition, offset, reason, parkedAtMs }) => ({
+      consumer,
+      topic,
+      partition,
+      offset: String(offset),
+      reason,
+      parked_at: new Date(parkedAtMs).toISOString(),
+    }));
   }
 
   @Get(':id/events')

@@ -1,6 +1,9 @@
 import { validateSync, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { Problem, type ProblemDetail } from '../problems/problem.js';
 
+/** Far more than any request has; each one that is not known costs time to tell. */
+const MEMBERS_MAX = 50;
+
 const OPTIONS: ValidatorOptions = {
   whitelist: true,
   forbidNonWhitelisted: true,
@@ -19,8 +22,13 @@ export function validateBody<T extends object>(BodyClass: new () => T, body: unk
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new Problem('request_invalid', { errors: [{ pointer: '', code: 'member_invalid', rule: 'The body is a JSON object.' }] });
   }
+  const members = Object.entries(body);
+  if (members.length > MEMBERS_MAX) {
+    const rule = `A request has at most ${MEMBERS_MAX} members.`;
+    throw new Problem('request_invalid', { errors: [{ pointer: '', code: 'member_invalid', rule }] });
+  }
   const target = new BodyClass();
-  for (const [name, value] of Object.entries(body)) {
+  for (const [name, value] of members) {
     // `__proto__` and its like are no members of any request, and would be taken for inherited ones below.
     if (name in Object.prototype) throw new Problem('request_invalid', { errors: [unknownMember(name)] });
     (target as Record<string, unknown>)[name] = value;

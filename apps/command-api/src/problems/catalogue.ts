@@ -117,9 +117,19 @@ const kinds = {
     title: 'Event log unavailable',
     wayOut: 'Repeat the same request with the same identity; nothing is sent on a guess.',
   },
+  identity_unavailable: {
+    status: 503,
+    title: 'Identity could not be derived',
+    wayOut: 'Nothing was stored; repeat the same request. Whoever runs the service finds the cause in its log.',
+  },
   overloaded: { status: 503, title: 'Overloaded', wayOut: 'Nothing was stored; repeat the same request after `Retry-After`.' },
   contention: { status: 503, title: 'Too many writers at once', wayOut: 'Repeat the same request after `Retry-After`.' },
   view_unavailable: { status: 503, title: 'List unavailable', wayOut: 'Read single operations by id, or repeat later.' },
+  operation_unreadable: {
+    status: 500,
+    title: 'Stored events damaged',
+    wayOut: 'Nothing is sent for this operation any more; whoever runs the service restores its events from a backup.',
+  },
   internal_error: {
     status: 500,
     title: 'Internal error',

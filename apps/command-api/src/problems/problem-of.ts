@@ -1,7 +1,12 @@
 import { HttpException } from '@nestjs/common';
-import { ContentionExceeded, LogOverloaded, LogUnavailable } from '#domain';
+import { ContentionExceeded, LogOverloaded, LogUnavailable, UnreadableEvent } from '#domain';
 import type { ProblemCode } from './catalogue.js';
 import { Problem } from './problem.js';
+
+/** No identity could be made: without one nothing keeps a repetition apart from a second intent, so that nothing is recorded. */
+export class IdentityUnavailable extends Error {
+  override readonly name = 'IdentityUnavailable';
+}
 
 /** The status view did not answer; single operations can still be read. */
 export class ViewUnavailable extends Error {
@@ -27,6 +32,8 @@ const FASTIFY_FAULTS: Readonly<Record<string, ProblemCode>> = {
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof LogUnavailable) return new Problem('log_unavailable', { headers: RETRY_AFTER });
+  if (error instanceof IdentityUnavailable) return new Problem('identity_unavailable', { headers: RETRY_AFTER });
+  if (error instanceof UnreadableEvent) return new Problem('operation_unreadable');
   if (error instanceof LogOverloaded) return new Problem('overloaded', { headers: RETRY_AFTER });
   if (error instanceof ContentionExceeded) return new Problem('contention', { headers: RETRY_AFTER });
   if (error instanceof ViewUnavailable) return new Problem('view_unavailable', { headers: RETRY_AFTER });

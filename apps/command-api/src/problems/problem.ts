@@ -13,6 +13,7 @@ export interface ProblemDetail {
 export interface ProblemExtras {
   /** What happened this time; the way out of the catalogue when left out. */
   readonly detail?: string;
+  /** The first 20 of them are told. */
   readonly errors?: readonly ProblemDetail[];
   /** Extension members (RFC 9457 section 3.2), for example `operation_id`. */
   readonly members?: Readonly<Record<string, unknown>>;
@@ -30,6 +31,9 @@ export interface ProblemBody {
   readonly errors?: readonly (ProblemDetail & { readonly way_out: string })[];
   readonly [extension: string]: unknown;
 }
+
+/** As many as a caller will mend at once. A body of members that nobody knows would be answered at ten times its size otherwise. */
+const ERRORS_MAX = 20;
 
 /** A request that is refused, or that can't be served now. */
 export class Problem extends Error {
@@ -60,7 +64,7 @@ export class Problem extends Error {
       status,
       detail: detail ?? firstRule(errors) ?? wayOut,
       code: this.code,
-      ...(errors && { errors: errors.map((error) => ({ ...error, way_out: PROBLEMS[error.code].wayOut })) }),
+      ...(errors && { errors: errors.slice(0, ERRORS_MAX).map((error) => ({ ...error, way_out: PROBLEMS[error.code].wayOut })) }),
     };
   }
 }

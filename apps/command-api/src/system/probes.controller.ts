@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DEPENDENCIES, type CommandApiDependencies } from '../dependencies.js';
-import { ReadinessChecks } from './readiness.js';
+import { ReadinessChecks } from '#adapters/observability/readiness.js';
 
 /** For whoever runs the process; they need no key and tell nothing of any operation. */
 @Controller()

@@ -9,8 +9,12 @@ export interface Configuration {
   readonly databaseUrl: string | null;
   /** Port of the embedded PostgreSQL; null: a free one. */
   readonly databasePort: number | null;
-  readonly eventStore: 'postgres';
-  readonly feed: 'direct';
+  readonly eventStore: EventStoreKind;
+  /** Connection string of an EventStoreDB or KurrentDB server; set where `eventStore` is `eventstoredb`. */
+  readonly eventStoreUrl: string | null;
+  readonly feed: FeedKind;
+  /** Set where `feed` is `kafka`, and for the relay. */
+  readonly kafka: KafkaSettings | null;
   /** Start although the database may lose acknowledged commits. */
   readonly allowWeakDurability: boolean;
   /** Empty where none are set. */
@@ -24,6 +28,22 @@ export interface Configuration {
   readonly rateLimitPerSecond: number | null;
   readonly shutdownTimeoutMs: number;
   readonly lab: LabAddress;
+}
+
+export const EVENT_STORES = ['postgres', 'eventstoredb'] as const;
+export type EventStoreKind = (typeof EVENT_STORES)[number];
+
+export const FEEDS = ['direct', 'kafka'] as const;
+export type FeedKind = (typeof FEEDS)[number];
+
+export interface KafkaSettings {
+  /** `host:port`, at least one. */
+  readonly brokers: readonly string[];
+  /** Of a topic that does not exist yet. */
+  readonly partitions: number;
+  readonly replicationFactor: number;
+  /** After this long without a sign of life a consumer's partitions go to others. */
+  readonly sessionTimeoutMs: number;
 }
 
 /** Where the provider lab is. */

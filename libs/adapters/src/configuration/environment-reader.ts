@@ -47,13 +47,4 @@ export class EnvironmentReader {
     this.fault(name, `Must be one of ${words.join(', ')}.`, didYouMean(text, words));
     return undefined;
   }
-
-  /** A choice of which this version has only one. The others are known, and refused by name. */
-  availableWord<W extends string>(name: string, available: W, planned: readonly string[]): W {
-    const text = this.text(name);
-    if (text === undefined || text === available) return available;
-    const rule = planned.includes(text) ? `"${text}" is not part of this version.` : `Must be ${available}.`;
-    this.fault(name, rule, `Write ${available}, or leave it out.`);
-    return available;
-  }
 }

@@ -2,6 +2,7 @@ import { LOG_LEVELS, type Configuration, type LabAddress } from './configuration
 import { didYouMean } from './did-you-mean.js';
 import type { Environment } from './environment.js';
 import { FaultList } from './faults.js';
+import { readEventStore, readFeed } from './read-engine.js';
 import { readApiKeys, readVersionedKeys } from './read-keys.js';
 import { EnvironmentReader } from './environment-reader.js';
 import { KNOWN_NAMES } from './variables.js';
@@ -33,8 +34,8 @@ export function readConfiguration(env: Environment): Configuration {
     dataDir: reader.text('ONEFOLD_DATA_DIR') ?? '.onefold',
     databaseUrl: readDatabaseUrl(reader),
     databasePort: reader.integer('ONEFOLD_DATABASE_PORT', { min: 1, max: PORT_MAX }) ?? null,
-    eventStore: reader.availableWord('EVENT_STORE', 'postgres', ['eventstoredb']),
-    feed: reader.availableWord('FEED', 'direct', ['kafka']),
+    ...readEventStore(reader),
+    ...readFeed(reader),
     allowWeakDurability: reader.flag('ONEFOLD_ALLOW_WEAK_DURABILITY') ?? false,
     apiKeys: readApiKeys(reader, 'ONEFOLD_API_KEYS'),
     identitySecrets: readVersionedKeys(reader, 'ONEFOLD_IDENTITY_SECRETS', { bytesMin: IDENTITY_SECRET_BYTES_MIN, bytesMax: 1_024 }),

@@ -54,6 +54,13 @@ export class DueWorkProjection implements FeedConsumer {
     if (named.some(({ dueAtMs }) => dueAtMs !== null && dueAtMs <= this.nowMs())) this.onDue();
   }
 
+  /** Makes an operation due now whatever is known of it: rows suggest, and its stream decides. A row of a newer event stays as it is. */
+  async lookAt(operationId: string): Promise<void> {
+    const provider = await this.readProvider(operationId);
+    await this.dueWork.set([{ operationId, provider, revision: 0, dueAtMs: this.nowMs() }]);
+    this.onDue();
+  }
+
   /** An operation with due work always has its provider in its first event; it is read there when this batch does not hold it. */
   private nameProviders(changes: readonly DueChange[]): Promise<DueChange[]> {
     return Promise.all(

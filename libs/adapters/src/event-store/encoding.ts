@@ -1,6 +1,7 @@
 import {
   CHAIN_START,
   chainHash,
+  UnreadableEvent,
   type AppendRequest,
   type EventMetadata,
   type Hashing,
@@ -73,10 +74,30 @@ export function checkReadAll(after: bigint, limit: number): void {
   if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`limit must be a whole number from 1, not ${limit}.`);
 }
 
+/** @throws UnreadableEvent */
 export function decodeEvent(stored: StoredEvent & { stream: string; revision: number; position: bigint }): RecordedEvent {
   const { id, stream, revision, position, chain } = stored;
-  const event = { type: stored.type, data: JSON.parse(stored.data) } as OperationEvent;
-  return { id, stream, revision, position, chain, event, metadata: JSON.parse(stored.metadata) as EventMetadata };
+  try {
+    const event = { type: stored.type, data: JSON.parse(stored.data) } as OperationEvent;
+    return { id, stream, revision, position, chain, event, metadata: JSON.parse(stored.metadata) as EventMetadata };
+  } catch {
+    // The parser's own error quotes the text.
+    throw new UnreadableEvent(stream, position);
+  }
+}
+
+/** As many as can be read before the first that can't. @throws UnreadableEvent where that is the very first */
+export function decodeUntilUnreadable<Row>(rows: readonly Row[], decode: (row: Row) => RecordedEvent): RecordedEvent[] {
+  const events: RecordedEvent[] = [];
+  for (const row of rows) {
+    try {
+      events.push(decode(row));
+    } catch (error) {
+      if (events.length === 0 || !(error instanceof UnreadableEvent)) throw error;
+      return events;
+    }
+  }
+  return events;
 }
 
 /** What was just appended, as it will be read back. */

@@ -1,4 +1,6 @@
-import type { EventLog, FeedConsumer } from '#domain';
+import { streamOf, UnreadableEvent, type EventLog, type FeedConsumer, type RecordedEvent } from '#domain';
+import { LOG_AS_TOPIC, type ParkedRecords } from '../postgres/parked-records.js';
+import type { Feed, FeedOptions, OpenFeed } from './feed.js';
 
 export interface CheckpointStore {
   load(name: string): Promise<bigint>;
@@ -14,6 +16,8 @@ export interface DirectFeedOptions {
   readonly gatherMs: number;
   readonly onError: (error: Error) => void;
   readonly onProgress?: (position: bigint, events: number) => void;
+  /** Puts an event aside that can't be read; the feed goes on behind it once this has resolved. Without it the feed stays in front of it. */
+  readonly onUnreadable?: (event: UnreadableEvent) => Promise<void>;
 }
 
 /** Bounds one batch in memory and in the transaction that takes it; larger ones save nothing more. */
@@ -32,7 +36,7 @@ const RETRY_DELAY_MAX_MS = 5_000;
  * Hands the log to one consumer, in order, at least once, from a durable checkpoint that moves only after the consumer has finished.
  * Appends of this process wake it; polling stays the truth.
  */
-export class DirectFeed {
+export class DirectFeed implements Feed {
   private position: bigint | null = null;
   private compareAt = 0;
   private stopped = false;
@@ -41,6 +45,7 @@ export class DirectFeed {
   /** Whether new events may end the sleep; after an error they may not, or a busy log would turn the back-off into a loop. */
   private wakeable = false;
   private pending = false;
+  private failing = false;
   private stopListening: () => void = () => undefined;
 
   constructor(private readonly options: DirectFeedOptions) {}
@@ -61,12 +66,27 @@ export class DirectFeed {
     await this.loop;
   }
 
+  healthy(): boolean {
+    return !this.failing;
+  }
+
+  /** In positions of the log, which count events in PostgreSQL and bytes in EventStoreDB. */
+  async lag(): Promise<number> {
+    const { log, checkpoints, consumer } = this.options;
+    const position = this.position ?? (await checkpoints.load(consumer.name));
+    return Math.max(0, Number((await log.head()) - position));
+  }
+
   /** One batch; returns how many events it had. */
   async runOnce(): Promise<number> {
-    const { log, checkpoints, consumer, onProgress } = this.options;
+    const { checkpoints, consumer, onProgress } = this.options;
     if (performance.now() >= this.compareAt) this.position = null;
     const from = (this.position ??= await this.durablePosition());
-    const events = await log.readAll(from, BATCH_EVENTS_MAX);
+    const events = await this.readOrPutAside(from);
+    if (events instanceof UnreadableEvent) {
+      this.position = (await checkpoints.advance(consumer.name, from, events.position)) ? events.position : null;
+      return 1;
+    }
     if (events.length === 0) return 0;
     const position = events.at(-1)!.position;
     await consumer.handle(events);
@@ -75,6 +95,17 @@ export class DirectFeed {
     this.compareAt = performance.now() + COMPARE_EVERY_MS;
     onProgress?.(position, events.length);
     return events.length;
+  }
+
+  private async readOrPutAside(from: bigint): Promise<readonly RecordedEvent[] | UnreadableEvent> {
+    const { log, onUnreadable } = this.options;
+    try {
+      return await log.readAll(from, BATCH_EVENTS_MAX);
+    } catch (error) {
+      if (!(error instanceof UnreadableEvent) || !onUnreadable) throw error;
+      await onUnreadable(error);
+      return error;
+    }
   }
 
   private async durablePosition(): Promise<bigint> {
@@ -91,9 +122,11 @@ export class DirectFeed {
         this.pending = false;
         const handled = await this.runOnce();
         failures = 0;
+        this.failing = false;
         if (handled < BATCH_EVENTS_MAX && !this.stopped) await this.pause();
       } catch (error) {
         failures++;
+        this.failing = true;
         this.position = null;
         this.options.onError(error as Error);
         await this.sleep(Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MS * 2 ** Math.min(failures - 1, 10)));
@@ -121,4 +154,26 @@ export class DirectFeed {
       };
     });
   }
+}
+
+export interface DirectFeedSources {
+  readonly log: EventLog;
+  readonly checkpoints: CheckpointStore;
+  /** Where events are listed that can't be read; without it a feed stays in front of such an event. */
+  readonly parked?: Pick<ParkedRecords, 'add'>;
+}
+
+/** Straight from the log: for one machine, or where no broker is wanted. */
+export function directFeeds({ log, checkpoints, parked }: DirectFeedSources): OpenFeed {
+  return (options) => new DirectFeed({ ...options, log, checkpoints, ...(parked && { onUnreadable: putAside(parked, options) }) });
+}
+
+function putAside(parked: Pick<ParkedRecords, 'add'>, { consumer, onParked, onError }: FeedOptions) {
+  return async ({ stream, position }: UnreadableEvent): Promise<void> => {
+    const operationId = stream.slice(streamOf('').length);
+    const place = { consumer: consumer.name, topic: LOG_AS_TOPIC, partition: 0, offset: position };
+    await parked.add({ ...place, operationId, reason: 'unreadable_event' });
+    // The rest of its stream can't be folded either; whoever looks at it says so, for this operation alone.
+    await onParked(operationId).catch(onError);
+  };
 }

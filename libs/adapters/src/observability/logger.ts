@@ -54,7 +54,8 @@ function isShortScalar(value: unknown): boolean {
 /** Errors whose message is our own text or the engine's about code; others may quote what they failed on (`JSON.parse`, a database's). */
 const SPEAKING_ERRORS: ReadonlySet<string> = new Set([
   ...['TypeError', 'RangeError', 'ReferenceError'],
-  ...['LogUnavailable', 'LogOverloaded', 'ContentionExceeded', 'UnreadableSeal', 'ViewUnavailable'],
+  ...['LogUnavailable', 'LogOverloaded', 'ContentionExceeded', 'UnreadableSeal', 'UnreadableEvent', 'ViewUnavailable'],
+  ...['PublishUncertain', 'UnencodableEvent', 'UnreadableRecord', 'LeadershipLost'],
 ]);
 /** Deep enough to find the place, short enough for a log. */
 const STACK_FRAMES_MAX = 12;

@@ -18,6 +18,14 @@ export interface Metrics {
   readonly feedLagEvents: Gauge<'consumer'>;
   /** Operations that are due and not yet taken. */
   readonly dueWork: Gauge;
+  readonly oldestUnknown: Gauge;
+  /** 1 in the process that publishes the log, 0 in its standbys. */
+  readonly relayLeader: Gauge;
+  readonly relayPublished: Counter;
+  readonly relayPosition: Gauge;
+  readonly relayOldestUnpublished: Gauge;
+  /** `reason`: the stable codes of a record or event that could not be taken. */
+  readonly parkedRecords: Counter<'consumer' | 'reason'>;
 }
 
 /** From a cached read to the longest wait of 25 s. */
@@ -89,5 +97,32 @@ export function createMetrics({ nodeMetrics = true }: { readonly nodeMetrics?: b
       registers,
     }),
     dueWork: new Gauge({ name: 'onefold_due_work', help: 'Operations that are due and not yet taken.', registers }),
+    oldestUnknown: new Gauge({
+      name: 'onefold_oldest_unknown_seconds',
+      help: 'Age of the oldest operation whose outcome is unknown, from when it was planned, by the clock of the database; 0 where there is none.',
+      registers,
+    }),
+    relayLeader: new Gauge({ name: 'onefold_relay_leader', help: '1 where this process publishes the log, 0 on a standby.', registers }),
+    relayPublished: new Counter({
+      name: 'onefold_relay_published_total',
+      help: 'Events published by this process, those that were sent again included.',
+      registers,
+    }),
+    relayPosition: new Gauge({
+      name: 'onefold_relay_position',
+      help: 'Position of the last event that is known to be published.',
+      registers,
+    }),
+    relayOldestUnpublished: new Gauge({
+      name: 'onefold_relay_oldest_unpublished_seconds',
+      help: 'Age of the oldest event that is not published yet, by the clock of the database; 0 where there is none, and on a standby.',
+      registers,
+    }),
+    parkedRecords: new Counter({
+      name: 'onefold_parked_records_total',
+      help: 'Records and events that a consumer, or the relay, could not take and has set aside.',
+      labelNames: ['consumer', 'reason'],
+      registers,
+    }),
   };
 }

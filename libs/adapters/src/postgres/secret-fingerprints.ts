@@ -6,9 +6,17 @@ export class SecretMismatch extends Error {
   override readonly name = 'SecretMismatch';
 }
 
+const IDENTITY_SECRET = 'identity secret';
+
 interface Named {
   readonly name: string;
   readonly fingerprint: string;
+}
+
+/** The secrets that this process works with; null for a kind that it has no use for, and that is then not looked at. */
+export interface GivenSecrets {
+  readonly identitySecrets: readonly IdentitySecret[] | null;
+  readonly masterKeys: readonly MasterKey[];
 }
 
 /**
@@ -17,21 +25,21 @@ interface Named {
  * earlier payloads could not be read.
  * @throws SecretMismatch naming the versions that differ or lack; nothing is recorded then
  */
-export async function checkSecrets(
-  pool: Pool,
-  hashing: Hashing,
-  secrets: { readonly identitySecrets: readonly IdentitySecret[]; readonly masterKeys: readonly MasterKey[] },
-): Promise<void> {
+export async function checkSecrets(pool: Pool, hashing: Hashing, secrets: GivenSecrets): Promise<void> {
   const fingerprint = (secret: string) => hashing.hmacSha256(secret, 'fingerprint').slice(0, 32);
   const configured: Named[] = [
-    ...secrets.identitySecrets.map(({ version, secret }) => ({ name: `identity secret ${version}`, fingerprint: fingerprint(secret) })),
+    ...(secrets.identitySecrets ?? []).map(({ version, secret }) => ({
+      name: `${IDENTITY_SECRET} ${version}`,
+      fingerprint: fingerprint(secret),
+    })),
     ...secrets.masterKeys.map(({ version, key }) => ({
       name: `master key ${version}`,
       fingerprint: fingerprint(Buffer.from(key).toString('hex')),
     })),
   ];
   const { rows } = await pool.query<Named>('select name, fingerprint from onefold.secret_fingerprints');
-  const stored = new Map(rows.map((row) => [row.name, row.fingerprint]));
+  const checked = rows.filter(({ name }) => secrets.identitySecrets !== null || !name.startsWith(IDENTITY_SECRET));
+  const stored = new Map(checked.map((row) => [row.name, row.fingerprint]));
   refuseDifferent(configured, stored);
   refuseMissing(configured, stored);
   await pool.query(

@@ -10,6 +10,8 @@ export type CheckedClientKey = { readonly key: string; readonly fault?: undefine
 /** Longest line that can hold a key: 255 characters, all of them escaped, two quotes, and white space around. */
 const LINE_LENGTH_MAX = 1024;
 const PRINTABLE_ASCII = /^[\x20-\x7e]{1,255}$/;
+/** A control character in percent signs: no key of an honest program has one, and something behind us may decode it into a line break. */
+const ENCODED_CONTROL = /%(?:[01][0-9a-f]|7f)/i;
 /** RFC 9651 section 3.3.3: only the quote and the backslash are escaped. */
 const QUOTED = /^"((?:[^"\\]|\\["\\])*)"$/;
 
@@ -38,6 +40,9 @@ export function checkClientKey(raw: string | readonly string[]): CheckedClientKe
 }
 
 function checked(key: string): CheckedClientKey {
+  if (ENCODED_CONTROL.test(key)) {
+    return refused('idempotency_key_invalid', 'An Idempotency-Key has no control characters, percent-encoded ones such as %0d included.');
+  }
   if (PRINTABLE_ASCII.test(key) && key.trim() !== '') return { key };
   return refused('idempotency_key_invalid', 'An Idempotency-Key has 1-255 printable ASCII characters, not all of them spaces.');
 }

@@ -1,6 +1,7 @@
 import type { Identity } from '../operation/events.js';
 import type { Hashing } from '../ports/hashing.js';
 import { canonicalJson } from './canonical-json.js';
+import { CLIENT_KEY_FIELD } from './identity-fields.js';
 
 /** One version of the secret that operation ids and payload hashes are made with. */
 export interface IdentitySecret {
@@ -66,7 +67,12 @@ export function currentSecret(secrets: IdentitySecrets): IdentitySecret {
   return current;
 }
 
+/**
+ * Business fields name an intent together with its action. A client's key names it alone (draft-ietf-httpapi-idempotency-key-header: a key
+ * is not used again with another request), so that another action under it meets the first and is refused, and is not planned beside it.
+ */
 function canonicalIntent({ tenant, actionType, identity }: Intent): string {
+  if (Object.hasOwn(identity, CLIENT_KEY_FIELD)) return canonicalJson({ tenant, identity });
   return canonicalJson({ tenant, action_type: actionType, identity });
 }
 

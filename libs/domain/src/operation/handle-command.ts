@@ -73,11 +73,20 @@ export async function handleCommand(ports: CommandPorts, request: CommandRequest
     loaded = foldRecorded(absentOperation(request.stream), stored);
     if (result.outcome === 'duplicate') {
       // An earlier try of this very append was stored after all; others may have appended behind it since.
-      const ours = new Set(append.events.map(({ id }) => id));
-      return { operation: known(loaded), appended: stored.filter(({ id }) => ours.has(id)) };
+      const ours = storedAs(stored, append.events);
+      if (ours) return { operation: known(loaded), appended: ours };
+      // Only the ids are the same: what is stored says something else, and the command is decided anew on it (public case 39).
     }
   }
   throw new ContentionExceeded(`More than ${CONFLICTS_MAX} writers got in between on ${request.stream}.`);
+}
+
+/** The stored events with these ids; null where one of them is missing or holds other data. */
+function storedAs(stored: readonly RecordedEvent[], events: readonly NewEvent[]): readonly RecordedEvent[] | null {
+  const asked = new Map(events.map(({ id, event }) => [id, JSON.stringify([event.type, event.data])]));
+  const ours = stored.filter(({ id }) => asked.has(id));
+  const same = ours.length === events.length && ours.every(({ id, event }) => asked.get(id) === JSON.stringify([event.type, event.data]));
+  return same ? ours : null;
 }
 
 function decideInTurn(

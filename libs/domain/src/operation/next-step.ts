@@ -81,6 +81,10 @@ export function repeatIsHarmless(state: Unknown, nowMs: number): boolean {
   if (state.absenceProven) return !(history.everAmbiguous && keyWindowPassed(history, nowMs));
   if (same_key === null) return false;
   if (same_key.by === 'reference') return true;
+  // A provider that keeps no error under the key takes the repetition for a new request, and its 5xx may have come after the effect;
+  // whatever became of other attempts since.
+  const { serverErrors, unresolved } = history;
+  if (!same_key.repeats_stored_errors && serverErrors.some((attempt) => unresolved.includes(attempt))) return false;
   return history.safeRetryUntilMs !== null && nowMs < history.safeRetryUntilMs;
 }
 
@@ -88,10 +92,9 @@ function sameKeyRetryAllowed(state: Unknown, nowMs: number): boolean {
   return !attemptsUsedUp(state) && !answersStoredError(state.history, state.facts.policy) && repeatIsHarmless(state, nowMs);
 }
 
-/** A saved 5xx would only be repeated by a provider that stores errors under the key. */
-function answersStoredError({ lastError }: AttemptHistory, { same_key }: OperationPolicy): boolean {
-  const status = lastError?.status ?? 0;
-  return same_key?.by === 'key' && same_key.repeats_stored_errors && status >= 500 && status <= 599;
+/** A saved 5xx would only be repeated by a provider that stores errors under the key, also after it has answered otherwise in between. */
+function answersStoredError({ serverErrors }: AttemptHistory, { same_key }: OperationPolicy): boolean {
+  return same_key?.by === 'key' && same_key.repeats_stored_errors && serverErrors.length > 0;
 }
 
 export const ALREADY_DONE_AT_FIRST = 'already_done_at_first_attempt';

@@ -90,6 +90,8 @@ export interface AttemptHistory {
   readonly count: number;
   /** Attempts whose request may have taken effect, with nothing to disprove it yet. */
   readonly unresolved: readonly number[];
+  /** Attempts that the provider answered with a server error (5xx): whether it keeps that under our key is its declaration. */
+  readonly serverErrors: readonly number[];
   /** Whether any send was ever ambiguous, also if disproved since. */
   readonly everAmbiguous: boolean;
   /** First send after which the provider may know our key: its retention counts from here. */
@@ -135,6 +137,7 @@ export const initialState: OperationState = { status: 'absent' };
 const NO_ATTEMPTS: AttemptHistory = {
   count: 0,
   unresolved: [],
+  serverErrors: [],
   everAmbiguous: false,
   keySeen: null,
   safeRetryUntilMs: null,
@@ -284,10 +287,12 @@ function becameUnknown(
 ): Unknown {
   const { attempt, code, status, next_check_at } = data;
   const ambiguous = code !== KEY_RETENTION_PASSED;
-  const { unresolved, everAmbiguous, lastPossibleSendMs } = common.history;
+  const { unresolved, serverErrors, everAmbiguous, lastPossibleSendMs } = common.history;
+  const isServerError = status !== null && status >= 500 && status <= 599;
   const history: AttemptHistory = {
     ...common.history,
     unresolved: ambiguous && !unresolved.includes(attempt) ? [...unresolved, attempt] : unresolved,
+    serverErrors: isServerError && !serverErrors.includes(attempt) ? [...serverErrors, attempt] : serverErrors,
     everAmbiguous: everAmbiguous || ambiguous,
     // The worker's own word: it had sent before it spoke, be that before or after its lease ended.
     lastPossibleSendMs: ambiguous && code !== LEASE_EXPIRED ? context.atMs : lastPossibleSendMs,

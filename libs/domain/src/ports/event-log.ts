@@ -65,7 +65,10 @@ export interface EventLog {
   readStream(stream: string): Promise<readonly RecordedEvent[]>;
   /** Several streams at once; a missing one is an empty list. At most 1,000. @throws LogUnavailable */
   readStreams(streams: readonly string[]): Promise<ReadonlyMap<string, readonly RecordedEvent[]>>;
-  /** Events with a position above `after`, in order, at most `limit`; none means the end was reached. Never skips a late commit. @throws LogUnavailable */
+  /**
+   * Events with a position above `after`, in order, at most `limit`; none means the end was reached. Never skips a late commit.
+   * @throws LogUnavailable; UnreadableEvent where the very first of them can't be read (what stands before such a one is given first)
+   */
   readAll(after: bigint, limit: number): Promise<readonly RecordedEvent[]>;
   /** Position of the last event, 0 when there is none. @throws LogUnavailable */
   head(): Promise<bigint>;
@@ -76,6 +79,19 @@ export interface EventLog {
 /** The log could not be written or read with certainty. Nothing may be dispatched on a guess. */
 export class LogUnavailable extends Error {
   override readonly name = 'LogUnavailable';
+}
+
+/** A stored event is no event any more: its text was damaged. A stream that holds one can't be folded, and a reader of the log goes on behind it. */
+export class UnreadableEvent extends Error {
+  override readonly name = 'UnreadableEvent';
+
+  constructor(
+    readonly stream: string,
+    readonly position: bigint,
+    options?: ErrorOptions,
+  ) {
+    super(`The stored event at position ${position} can't be read.`, options);
+  }
 }
 
 /** More appends are waiting than the bound allows; nothing was stored. */

@@ -93,6 +93,7 @@ export async function startApi(overrides: Partial<CommandApiDependencies> = {}):
     ],
     apiKeyPepper: 'pepper',
     view: viewOf(log),
+    parked: null,
     lane: null,
     limits: { rateLimitPerSecond: 0 },
     readiness: [],

@@ -35,7 +35,9 @@ describe('an empty environment', () => {
       databaseUrl: null,
       databasePort: null,
       eventStore: 'postgres',
+      eventStoreUrl: null,
       feed: 'direct',
+      kafka: null,
       allowWeakDurability: false,
       apiKeys: [],
       identitySecrets: null,
@@ -80,6 +82,14 @@ describe('what is set', () => {
       rateLimitPerSecond: 50,
       shutdownTimeoutMs: 0,
     });
+    expect(readConfiguration({ FEED: 'kafka', KAFKA_BROKERS: 'kafka-1:9092, [::1]:9093' })).toMatchObject({
+      feed: 'kafka',
+      kafka: { brokers: ['kafka-1:9092', '[::1]:9093'], partitions: 8, replicationFactor: 3, sessionTimeoutMs: 30_000 },
+    });
+    expect(readConfiguration({ EVENT_STORE: 'eventstoredb', EVENTSTORE_URL: 'esdb://u:p@host:2113?tls=true' })).toMatchObject({
+      eventStore: 'eventstoredb',
+      eventStoreUrl: 'esdb://u:p@host:2113?tls=true',
+    });
     expect(readConfiguration({ ONEFOLD_RATE_LIMIT_PER_SECOND: '0' }).rateLimitPerSecond).toBeNull();
     expect(readConfiguration({ LAB_PORT: '0' }).lab.smtpPort).toBe(0);
   });
@@ -116,7 +126,7 @@ describe('what is set', () => {
 
 describe('faults', () => {
   it('are all told at once, by name', () => {
-    const env = { PORT: '70000', HOST: 'ok', LAB_URL: 'lab', ONEFOLD_LOG_LEVEL: 'loud', ONEFOLD_PORT: '1', FEED: 'kafka' };
+    const env = { PORT: '70000', HOST: 'ok', LAB_URL: 'lab', ONEFOLD_LOG_LEVEL: 'loud', ONEFOLD_PORT: '1', FEED: 'pigeon' };
     expect(faultsOf(env).map(({ path }) => path)).toEqual(['ONEFOLD_PORT', 'PORT', 'FEED', 'ONEFOLD_LOG_LEVEL', 'LAB_URL']);
   });
 
@@ -127,9 +137,18 @@ describe('faults', () => {
     ['ONEFOLD_DATABASE_PORT', '0', /from 1/],
     ['ONEFOLD_SHUTDOWN_TIMEOUT_MS', '15s', /integer/],
     ['ONEFOLD_ALLOW_WEAK_DURABILITY', 'yes', /true or false/],
-    ['EVENT_STORE', 'eventstoredb', /not part of this version/],
-    ['FEED', 'kafka', /not part of this version/],
-    ['FEED', 'pigeon', /Must be direct/],
+    ['EVENT_STORE', 'eventstoredb', /needed with EVENT_STORE=eventstoredb/],
+    ['EVENT_STORE', 'mongo', /postgres, eventstoredb/],
+    ['EVENTSTORE_URL', 'http://host', /EventStoreDB connection string/],
+    ['FEED', 'kafka', /needed with FEED=kafka/],
+    ['FEED', 'pigeon', /direct, kafka/],
+    ['KAFKA_BROKERS', 'kafka-1', /host:port/],
+    ['KAFKA_BROKERS', 'kafka-1:9092,', /host:port/],
+    ['KAFKA_BROKERS', 'kafka-1:99999', /host:port/],
+    ['ONEFOLD_KAFKA_PARTITIONS', '0', /from 1/],
+    ['ONEFOLD_KAFKA_REPLICATION_FACTOR', '0', /from 1/],
+    ['ONEFOLD_KAFKA_SESSION_TIMEOUT_MS', '5999', /from 6000/],
+    ['ONEFOLD_KAFKA_SESSION_TIMEOUT_MS', '300001', /to 300000/],
     ['DATABASE_URL', 'mysql://db', /PostgreSQL/],
     ['ONEFOLD_CATALOG', 'x', /not a known variable/],
     ['ONEFOLD_LOG_LEVEL_FILE', 'x', /not a known variable/],

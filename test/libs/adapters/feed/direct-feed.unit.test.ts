@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { nodeHashing } from '#adapters/crypto/hashing.js';
 import { MemoryEventLog } from '#adapters/event-store/memory/memory-event-log.js';
-import { DirectFeed, type CheckpointStore } from '#adapters/feed/direct-feed.js';
-import type { EventLog, NewEvent, RecordedEvent } from '#domain';
+import { DirectFeed, type CheckpointStore, type DirectFeedOptions } from '#adapters/feed/direct-feed.js';
+import { UnreadableEvent, type EventLog, type NewEvent, type RecordedEvent } from '#domain';
 
 /** Something a test waits for: told each time anything happens. */
 class Signals {
@@ -14,6 +14,20 @@ class Signals {
 
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+}
+
+/** One of its events can't be read. */
+class DamagedLog extends MemoryEventLog {
+  constructor(private readonly damaged: bigint) {
+    super(nodeHashing);
+  }
+
+  override async readAll(after: bigint, limit: number): Promise<readonly RecordedEvent[]> {
+    const events = await super.readAll(after, limit);
+    const at = events.findIndex(({ position }) => position === this.damaged);
+    if (at === 0) throw new UnreadableEvent('operation-x', this.damaged);
+    return at < 0 ? events : events.slice(0, at);
   }
 }
 
@@ -49,8 +63,9 @@ function setUp(log: EventLog = new MemoryEventLog(nodeHashing), gatherMs = 0) {
       signals.tell();
     },
   };
-  const newFeed = () =>
+  const newFeed = (more: Partial<DirectFeedOptions> = {}) =>
     new DirectFeed({
+      ...more,
       log,
       checkpoints,
       consumer,
@@ -100,6 +115,28 @@ describe('the direct feed', () => {
     await feed.runOnce();
     expect(batches).toEqual([range(1, 3), range(4, 4), range(2, 4)]);
     expect(checkpoints.position).toBe(4n);
+  });
+
+  it('puts an event aside that can not be read, and goes on behind it', async () => {
+    const log = new DamagedLog(3n);
+    const { batches, checkpoints, newFeed } = setUp(log);
+    await append(log, 5);
+    const aside: bigint[] = [];
+    const feed = newFeed({ onUnreadable: async ({ position }) => void aside.push(position) });
+    while ((await feed.runOnce()) > 0);
+    expect(batches).toEqual([range(1, 2), range(4, 5)]);
+    expect(aside).toEqual([3n]);
+    expect(checkpoints.saved).toEqual([2n, 3n, 5n]);
+  });
+
+  it('stays in front of an event that can be neither read nor put aside', async () => {
+    const log = new DamagedLog(1n);
+    const { batches, checkpoints, newFeed } = setUp(log);
+    await append(log, 2);
+    await expect(newFeed().runOnce()).rejects.toThrow(UnreadableEvent);
+    const failing = async () => Promise.reject(new Error('the database is away'));
+    await expect(newFeed({ onUnreadable: failing }).runOnce()).rejects.toThrow('away');
+    expect([batches, checkpoints.saved]).toEqual([[], []]);
   });
 
   it('starts behind its checkpoint', async () => {

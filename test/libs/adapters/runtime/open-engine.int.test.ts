@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLogger } from '#adapters/observability/logger.js';
 import { openPool } from '#adapters/postgres/database.js';
 import { SecretMismatch } from '#adapters/postgres/secret-fingerprints.js';
-import { openEngine, WeakDurability, type Engine, type EngineOptions } from '#adapters/runtime/open-engine.js';
+import { openEngine, type Engine, type EngineOptions } from '#adapters/runtime/open-engine.js';
+import { WeakDurability } from '#adapters/runtime/open-store.js';
 import { createTestDatabase, type TestDatabase } from '../../../support/test-database.js';
 
 let database: TestDatabase;
@@ -21,6 +22,10 @@ const master = (version: string, byte: number) => ({ version, key: Buffer.alloc(
 const open = async (options: Partial<EngineOptions> = {}) => {
   engine = await openEngine({
     databaseUrl: database.url,
+    applicationName: 'onefold-test',
+    eventStore: 'postgres',
+    eventStoreUrl: null,
+    feed: 'direct',
     identitySecrets: [identity('v1', 'a')],
     masterKeys: [master('v1', 1)],
     allowWeakDurability: false,

@@ -47,6 +47,17 @@ describe('identity of an operation', () => {
     expect(isOperationId(operationId)).toBe(true);
   });
 
+  it('gives a client key one operation whatever the action, so that a second action meets the first (public case 11)', () => {
+    const named = { ...intent, identity: { client_key: 'k-1' } };
+    expect(deriveIdentity(hashing, [v1], named).idempotencyKey).toBe(
+      `v1:${hmac(v1.secret, '{"identity":{"client_key":"k-1"},"tenant":"t1"}')}`,
+    );
+    expect(deriveIdentity(hashing, [v1], { ...named, actionType: 'email.send' })).toEqual(deriveIdentity(hashing, [v1], named));
+    expect(deriveIdentity(hashing, [v1], { ...named, tenant: 't2' }).operationId).not.toBe(
+      deriveIdentity(hashing, [v1], named).operationId,
+    );
+  });
+
   it('finds what older secrets made, so that rotation splits nothing', () => {
     const before = deriveIdentity(hashing, [v1], intent);
     expect(olderIdentities(hashing, [v1], intent)).toEqual([]);

@@ -2,7 +2,7 @@ import type { AppendRequest, AppendResult, EventLog, Hashing, RecordedEvent } fr
 import { orUnavailable, type DatabaseOptions, type Pool } from '../../postgres/database.js';
 import { GatheringReader } from '../../postgres/gathering-reader.js';
 import { AppendListeners } from '../append-listeners.js';
-import { checkReadAll, checkReadStreams, decodeEvent } from '../encoding.js';
+import { checkReadAll, checkReadStreams, decodeEvent, decodeUntilUnreadable } from '../encoding.js';
 import { AppendBatcher } from './append-batcher.js';
 import { AppendConnection } from './append-connection.js';
 import { TailCache } from './tail-cache.js';
@@ -59,8 +59,8 @@ export class PostgresEventLog implements EventLog {
     checkReadStreams(streams);
     const text = `select ${COLUMNS} from onefold.events where stream = any($1) order by stream, revision`;
     const found = new Map<string, RecordedEvent[]>(streams.map((stream) => [stream, []]));
-    for (const event of await this.read('Reading streams', { name: 'read-streams', text, values: [streams] })) {
-      found.get(event.stream)!.push(event);
+    for (const row of await this.query('Reading streams', { name: 'read-streams', text, values: [streams] })) {
+      found.get(row.stream)!.push(decodeRow(row));
     }
     return found;
   }
@@ -69,7 +69,8 @@ export class PostgresEventLog implements EventLog {
     checkReadAll(after, limit);
     const cached = this.tail.readAfter(after, limit);
     if (cached) return cached;
-    return this.read('Reading the log', { name: 'read-all', text: READ_ALL, values: [String(after), limit, PAGE_BYTES_MAX] });
+    const values = [String(after), limit, PAGE_BYTES_MAX];
+    return decodeUntilUnreadable(await this.query('Reading the log', { name: 'read-all', text: READ_ALL, values }), decodeRow);
   }
 
   async head(): Promise<bigint> {
@@ -87,8 +88,11 @@ export class PostgresEventLog implements EventLog {
     await this.batcher.close();
   }
 
-  private async read(what: string, query: { name: string; text: string; values: unknown[] }): Promise<RecordedEvent[]> {
-    const { rows } = await orUnavailable(what, this.pool.query<EventRow>(query));
-    return rows.map((row) => decodeEvent({ ...row, position: BigInt(row.position) }));
+  private async query(what: string, query: { name: string; text: string; values: unknown[] }): Promise<EventRow[]> {
+    return (await orUnavailable(what, this.pool.query<EventRow>(query))).rows;
   }
+}
+
+function decodeRow(row: EventRow): RecordedEvent {
+  return decodeEvent({ ...row, position: BigInt(row.position) });
 }

@@ -1,9 +1,21 @@
-import type { Logger } from '#adapters/observability/logger.js';
-import type { ReadinessCheck } from '../dependencies.js';
+import type { Logger } from './logger.js';
+
+/** One thing without which a process can't serve. */
+export interface ReadinessCheck {
+  readonly name: string;
+  /** Rejects when it is not there. What it resolves with, a short word or number, is told as detail. */
+  check(): Promise<string | number | void>;
+}
 
 export interface Readiness {
   readonly ready: boolean;
-  readonly checks: readonly { readonly name: string; readonly ok: boolean }[];
+  readonly checks: readonly CheckOutcome[];
+}
+
+export interface CheckOutcome {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly detail?: string | number;
 }
 
 /** A probe's own time-out is commonly a few seconds; the answer has to come before. */
@@ -31,24 +43,25 @@ export class ReadinessChecks {
   }
 
   private async runAll(): Promise<Readiness> {
-    const checks = await Promise.all(this.checks.map(async (check) => ({ name: check.name, ok: await this.run(check) })));
+    const checks = await Promise.all(this.checks.map((check) => this.run(check)));
     return { ready: checks.every(({ ok }) => ok), checks };
   }
 
-  private async run({ name, check }: ReadinessCheck): Promise<boolean> {
+  private async run(readiness: ReadinessCheck): Promise<CheckOutcome> {
+    const { name } = readiness;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new RangeError(`The check took more than ${this.timeoutMs} ms.`)), this.timeoutMs);
     });
     try {
-      await Promise.race([check(), late]);
+      const detail = await Promise.race([readiness.check(), late]);
       if (this.failing.delete(name)) this.logger.info({ check: name }, 'check passes again');
-      return true;
+      return { name, ok: true, ...(detail !== undefined && { detail }) };
     } catch (error) {
       // Told once, not with every probe.
       if (!this.failing.has(name)) this.logger.warn({ check: name, err: error }, 'check fails');
       this.failing.add(name);
-      return false;
+      return { name, ok: false };
     } finally {
       clearTimeout(timer);
     }
