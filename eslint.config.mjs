@@ -18,7 +18,7 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
-  { files: ['scripts/**', 'bench/**', 'stack/**'], rules: { 'no-console': 'off' } }, // their output is what they are for
+  { files: ['scripts/**', 'bench/**', 'stack/**', 'proof/**'], rules: { 'no-console': 'off' } }, // their output is what they are for
   {
     files: ['libs/domain/src/**'],
     rules: {

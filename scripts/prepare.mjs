@@ -43,7 +43,7 @@ export function prepare() {
     writeFileSync(installed, lock);
   }
   const built = join(root, 'dist', '.built');
-  const sources = ['apps', 'libs', 'bench', 'stack'].map((folder) => newestChange(join(root, folder)));
+  const sources = ['apps', 'libs', 'bench', 'stack', 'proof'].map((folder) => newestChange(join(root, folder)));
   const newest = Math.max(...sources, statSync(join(root, 'tsconfig.build.json')).mtimeMs, statSync(installed).mtimeMs);
   if (!existsSync(built) || statSync(built).mtimeMs < newest) {
     must(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], 'building');

@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '#adapters/postgres/embedded/index.js';
+import { FaultBroker, type CaseTopic } from './broker.js';
+
+/** Each process holds up to 17 connections (8 + 8 in its pools, one for appends); several cases with two processes each run at once. */
+const CONNECTIONS_MAX = '300';
+
+/** One embedded PostgreSQL with a database for each case, and a broker as soon as a case needs one. */
+export class FaultServer {
+  private broker: Promise<FaultBroker> | undefined;
+
+  private constructor(
+    private readonly postgres: EmbeddedPostgres,
+    private readonly folder: string,
+    private readonly ownsFolder: boolean,
+  ) {}
+
+  /** @param folder left out: a temporary one, removed by `stop` */
+  static async start(folder?: string): Promise<FaultServer> {
+    const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'onefold-faults-')));
+    const postgres = await startEmbeddedPostgres({ dataDir, settings: { max_connections: CONNECTIONS_MAX } });
+    return new FaultServer(postgres, dataDir, folder === undefined);
+  }
+
+  async createDatabase(): Promise<CaseDatabase> {
+    const name = `case_${randomBytes(6).toString('hex')}`;
+    const url = new URL(this.postgres.url);
+    await this.run(url.href, `create database ${name}`);
+    const serverUrl = url.href;
+    url.pathname = `/${name}`;
+    return new CaseDatabase(url.href, name, serverUrl);
+  }
+
+  /** @throws KafkaUnavailable */
+  async createTopic(): Promise<CaseTopic> {
+    this.broker ??= FaultBroker.start();
+    return (await this.broker).createTopic();
+  }
+
+  async stop(): Promise<void> {
+    const broker = await this.broker?.catch(() => undefined); // Told to the case that asked for it.
+    await broker?.stop();
+    await this.postgres.stop();
+    if (this.ownsFolder) await rm(this.folder, { recursive: true, force: true });
+  }
+
+  private async run(url: string, text: string): Promise<void> {
+    await once(url, text);
+  }
+}
+
+export interface StoredEvent {
+  readonly position: string;
+  readonly stream: string;
+  readonly revision: number;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+  readonly chain: string;
+  readonly id: string;
+}
+
+export class CaseDatabase {
+  constructor(
+    readonly url: string,
+    private readonly name: string,
+    private readonly serverUrl: string,
+  ) {}
+
+  /**
+   * Steps the database's clock, for whoever asks it from now on; a process asks every five seconds, and when it starts. Only a superuser
+   * may run `alter database ... set onefold.clock_offset_ms`, so the owner puts the offset into the function that would read it.
+   * @param ms from the machine's time
+   */
+  async moveClock(ms: number): Promise<void> {
+    if (!Number.isSafeInteger(ms)) throw new Error(`${ms} is no number of milliseconds.`);
+    const text = `create or replace function onefold.now_ms() returns bigint language sql volatile as $$
+      select floor(extract(epoch from clock_timestamp()) * 1000)::bigint + (${ms})::bigint $$`;
+    await once(this.url, text);
+  }
+
+  /** Ends every session of the database, as a failover or an operator would; returns how many. */
+  async terminateSessions(): Promise<number> {
+    // Those of our own role: a worker of the server's (autovacuum) is not ours to end.
+    const text =
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and usename = current_user and pid <> pg_backend_pid()';
+    return (await once(this.serverUrl, text, [this.name])).length;
+  }
+
+  /**
+   * Whether every reader of the log has come to its end.
+   * @param readers how many there are
+   */
+  async feedsAreThrough(readers: number): Promise<boolean> {
+    const text = `select coalesce((select max(position) from onefold.events), 0) as head, count(*) as readers, min(position) as least
+      from onefold.checkpoints`;
+    const [row] = await once<{ head: string; readers: string; least: string | null }>(this.url, text);
+    return row !== undefined && Number(row.readers) === readers && row.head === row.least;
+  }
+
+  events(): Promise<StoredEvent[]> {
+    return once<StoredEvent>(
+      this.url,
+      `select position, stream, revision, type, data, metadata, encode(chain, 'hex') as chain, id from onefold.events order by position`,
+    );
+  }
+
+  query<T extends object>(text: string, values: unknown[] = []): Promise<T[]> {
+    return once<T>(this.url, text, values);
+  }
+
+  async drop(): Promise<void> {
+    await once(this.serverUrl, `drop database if exists ${this.name} with (force)`);
+  }
+}
+
+async function once<T extends object>(url: string, text: string, values: unknown[] = []): Promise<T[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<T>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
