@@ -5,7 +5,7 @@ export type LogPage =
   { readonly kind: 'events'; readonly events: readonly RecordedEvent[] } | { readonly kind: 'unreadable'; readonly error: UnreadableEvent };
 
 /** Bounds a page in memory and in what is sent again after a failure; some hundreds for each partition. */
-const PAGE_EVENTS_MAX = 2_000;
+export const PAGE_EVENTS_MAX = 2_000;
 
 /**
  * Reads the next page. An event that can't be read ends the page before it, and stands alone in the next.
