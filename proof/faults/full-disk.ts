@@ -32,6 +32,8 @@ export async function withFullDisk(run: (server: FaultServer, disk: SmallDisk) =
   try {
     chmodSync(folder, 0o755);
     server = await FaultServer.start(join(folder, 'data'));
+    // Where the full disk is met by the write-ahead log, PostgreSQL ends, and so does its recovery for as long as the disk is full.
+    server.supervise();
     return await run(server, { fill: () => fill(ballast), free });
   } finally {
     free();

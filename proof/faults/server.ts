@@ -2,28 +2,55 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '#adapters/postgres/embedded/index.js';
+import { startEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions } from '#adapters/postgres/embedded/index.js';
 import { FaultBroker, type CaseTopic } from './broker.js';
 
 /** Each process holds up to 17 connections (8 + 8 in its pools, one for appends); several cases with two processes each run at once. */
 const CONNECTIONS_MAX = '300';
+/** The fault that keeps a server from starting is over in seconds. */
+const RESTARTS_MAX = 60;
+const RESTART_DELAY_MS = 500;
 
 /** One embedded PostgreSQL with a database for each case, and a broker as soon as a case needs one. */
 export class FaultServer {
   private broker: Promise<FaultBroker> | undefined;
+  private restarting: Promise<void> = Promise.resolve();
+  private isStopping = false;
 
   private constructor(
-    private readonly postgres: EmbeddedPostgres,
-    private readonly folder: string,
+    private postgres: EmbeddedPostgres,
+    private readonly options: EmbeddedPostgresOptions,
     private readonly ownsFolder: boolean,
   ) {}
 
   /** @param folder left out: a temporary one, removed by `stop` */
   static async start(folder?: string): Promise<FaultServer> {
     const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'onefold-faults-')));
-    const postgres = await startEmbeddedPostgres({ dataDir, settings: { max_connections: CONNECTIONS_MAX } });
-    return new FaultServer(postgres, dataDir, folder === undefined);
+    const options = { dataDir, settings: { max_connections: CONNECTIONS_MAX } };
+    return new FaultServer(await startEmbeddedPostgres(options), options, folder === undefined);
+  }
+
+  /** From now on a server that ends by itself is started again at the same port, as a supervisor would. */
+  supervise(): void {
+    this.postgres.onExit(() => {
+      this.restarting = this.restart();
+    });
+  }
+
+  private async restart(): Promise<void> {
+    const port = Number(new URL(this.postgres.url).port);
+    for (let restarts = 0; restarts < RESTARTS_MAX && !this.isStopping; restarts++) {
+      try {
+        // One that has ended still holds the lock of its data folder.
+        await this.postgres.stop();
+        this.postgres = await startEmbeddedPostgres({ ...this.options, port });
+        return this.supervise();
+      } catch {
+        await pause(RESTART_DELAY_MS); // Told by whoever then misses the database.
+      }
+    }
   }
 
   async createDatabase(): Promise<CaseDatabase> {
@@ -44,8 +71,10 @@ export class FaultServer {
   async stop(): Promise<void> {
     const broker = await this.broker?.catch(() => undefined); // Told to the case that asked for it.
     await broker?.stop();
+    this.isStopping = true;
+    await this.restarting;
     await this.postgres.stop();
-    if (this.ownsFolder) await rm(this.folder, { recursive: true, force: true });
+    if (this.ownsFolder) await rm(this.options.dataDir, { recursive: true, force: true });
   }
 
   private async run(url: string, text: string): Promise<void> {
