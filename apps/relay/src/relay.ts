@@ -37,7 +37,7 @@ const ABREAST_EVENTS_MAX = PAGE_EVENTS_MAX / 4;
  * Abreast of the log, the relay gathers for this long before the next page, since each page costs a request for each partition leader, a
  * write of the checkpoint, and a fetch in every consumer; without it pages shrink to single events. Readers see an event later by as much.
  */
-const GATHER_MS = 30;
+const GATHER_MS = 50;
 const BACK_OFF_MIN_MS = 200;
 const BACK_OFF_MAX_MS = 5_000;
 

@@ -35,6 +35,7 @@ export class DueWorkProjection implements FeedConsumer {
     for (const { event, stream, revision, metadata } of events) {
       const operationId = operationIdOf(stream);
       const known = latest.get(operationId);
+      if (known && revision <= known.revision) continue;
       const isNew = event.type === 'OperationPlanned' || (known?.isNew ?? false);
       const provider = event.type === 'OperationPlanned' ? event.data.provider : (known?.provider ?? null);
       const due = dueAfter(event, Date.parse(metadata.at));

@@ -32,7 +32,7 @@ export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor';
 }
 
-/** Takes events in order per operation, at least once; a repeated or older one changes nothing. */
+/** Takes events in order per operation, at least once; a repeated or older one changes nothing, within one call too. */
 export interface FeedConsumer {
   /** Names the checkpoint. */
   readonly name: string;

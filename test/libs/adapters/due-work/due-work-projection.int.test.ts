@@ -78,6 +78,17 @@ describe('the due work kept from events', () => {
     expect(await world.dueRows()).toEqual(rows);
   });
 
+  it('takes the latest event of an operation where one call holds older ones behind it', async () => {
+    world.provider('payments', 'c', { lease_ms: 10_000 });
+    const node = await world.node();
+    const { projection } = projectionOf(node);
+    const id = await world.plan(node, 'payments');
+    await start(node, id);
+    const events = await all(node);
+    await projection.handle([...events, ...events.slice(0, 1)]);
+    expect(await world.dueRows()).toMatchObject([{ operation_id: id, revision: 1 }]);
+  });
+
   it('changes nothing for evidence that changes nothing', async () => {
     world.provider('payments', 'c', { lease_ms: 10_000 });
     const node = await world.node();

@@ -4,9 +4,12 @@ import { decodeCloudEvent, UnreadableRecord } from '../../broker/cloud-events.js
 import { RECORD_BYTES_MAX } from '../../broker/kafka/topics.js';
 import { operationIdOf, type Parking, type ParkReason, type RefusedRecord } from './parking.js';
 import { isPassing } from './passing-faults.js';
+import type { SharedTurns } from './shared-turns.js';
 
 export interface DeliveryOptions {
-  readonly consumer: FeedConsumer;
+  readonly consumer: Pick<FeedConsumer, 'name'>;
+  /** Calls the consumer. */
+  readonly turns: SharedTurns;
   readonly parking: Parking;
   readonly onError: (error: Error) => void;
   readonly onProgress?: ((position: bigint, events: number) => void) | undefined;
@@ -37,8 +40,11 @@ const RETRY_DELAY_MS = 200;
 const RETRY_DELAY_MAX_MS = 5_000;
 /** The client itself sends one each 3 s at most, and a stop waits no longer than this. */
 const HEARTBEAT_EVERY_MS = 500;
-/** Three statements that all take their longest. After that the broker may count us as gone, and the watchdog as dead. */
-const HANDLE_MS_MAX = 120_000;
+/**
+ * The call of other partitions under way and then one's own, each three statements that all take their longest. After that the broker may
+ * count us as gone, and the watchdog as dead.
+ */
+const HANDLE_MS_MAX = 200_000;
 
 /** The feed was stopped, or the partition taken away: what is left of the batch comes again, here or elsewhere. */
 class Interrupted extends Error {
@@ -118,9 +124,11 @@ export class BatchDelivery {
     for (let tries = 1, waits = 1; ;) {
       this.checkActive();
       try {
-        await this.withHeartbeats(this.options.consumer.handle(entries.map(({ event }) => event)));
+        const events = entries.map(({ event }) => event);
+        await this.withHeartbeats(this.options.turns.handle(events, () => this.checkActive()));
         break;
       } catch (error) {
+        if (error instanceof Interrupted || error === this.lost) throw error;
         this.report(error);
         if (isPassing(error)) await this.wait(waits++);
         else if (tries < triesMax) await this.wait(tries++);

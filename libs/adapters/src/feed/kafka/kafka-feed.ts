@@ -1,4 +1,4 @@
-import type { Kafka } from 'kafkajs';
+import type { EachBatchPayload, Kafka } from 'kafkajs';
 import type { FeedConsumer } from '#domain';
 import { PARKED_TOPIC } from '../../broker/kafka/topics.js';
 import type { ParkedRecords } from '../../postgres/parked-records.js';
@@ -7,6 +7,7 @@ import { BatchDelivery, DeliveryState } from './batch-delivery.js';
 import { ConsumerSession, REBALANCE_TIMEOUT_MS } from './consumer-session.js';
 import { lagOf } from './lag.js';
 import { Parking } from './parking.js';
+import { SharedTurns } from './shared-turns.js';
 
 export interface KafkaFeedOptions {
   /** A client of its own for each call: consumers must not share one. */
@@ -16,7 +17,7 @@ export interface KafkaFeedOptions {
   readonly sessionTimeoutMs: number;
   /** Where copies of records go that can't be taken. */
   readonly parkedTopic?: string;
-  /** Its name makes the group: `onefold-` and the name. It is called for several partitions side by side. */
+  /** Its name makes the group: `onefold-` and the name. What several partitions bring at once is one call. */
   readonly consumer: FeedConsumer;
   readonly parked: Pick<ParkedRecords, 'add'>;
   readonly onError: (error: Error) => void;
@@ -51,6 +52,7 @@ const RESTART_DELAY_MAX_MS = 10_000;
 export class KafkaFeed implements Feed {
   private readonly state = new DeliveryState();
   private readonly parking: Parking;
+  private readonly turns: SharedTurns;
   private readonly groupId: string;
   private session: ConsumerSession | null = null;
   /** Null while no group has been joined. */
@@ -62,6 +64,7 @@ export class KafkaFeed implements Feed {
 
   constructor(private readonly options: KafkaFeedOptions) {
     this.groupId = `onefold-${options.consumer.name}`;
+    this.turns = new SharedTurns(options.consumer);
     this.parking = new Parking({ kafka: options.kafka, parkedTopic: options.parkedTopic ?? PARKED_TOPIC, parked: options.parked });
   }
 
@@ -126,6 +129,11 @@ export class KafkaFeed implements Feed {
     return reason;
   }
 
+  private delivery(payload: EachBatchPayload, isOpen: () => boolean): BatchDelivery {
+    const { turns, parking } = this;
+    return new BatchDelivery({ ...this.options, turns, parking }, this.state, payload, isOpen);
+  }
+
   private openSession(): ConsumerSession {
     const { kafka, topic, sessionTimeoutMs, onError, silenceMsMax = SILENCE_MS_MAX } = this.options;
     return new ConsumerSession({
@@ -134,7 +142,7 @@ export class KafkaFeed implements Feed {
       topic,
       sessionTimeoutMs,
       silenceMsMax,
-      eachBatch: (payload, isOpen) => new BatchDelivery({ ...this.options, parking: this.parking }, this.state, payload, isOpen).run(),
+      eachBatch: (payload, isOpen) => this.delivery(payload, isOpen).run(),
       onAssigned: (partitions) => {
         this.assigned = partitions;
         this.state.nextOffsets.clear();
