@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
@@ -84,10 +85,11 @@ describe('docker-compose.yml', () => {
   });
 
   it.each(configured)('%s: has what its program says it needs', (_, service) => {
-    const needs = /needs: \[(.*?)\]/
-      .exec(readFileSync(sourceOf(service), 'utf8'))![1]!
-      .replaceAll("'", '')
-      .split(', ');
+    const folder = dirname(sourceOf(service));
+    const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+    const stated = sources.flatMap((file) => /needs: \[(.*?)\]/.exec(readFileSync(join(folder, file), 'utf8')) ?? []);
+    expect(stated).toHaveLength(2); // The match and its group: one program, one list.
+    const needs = stated[1]!.replaceAll("'", '').split(', ');
     for (const need of needs) expect(service.environment![need], need).toBeTruthy();
   });
 
