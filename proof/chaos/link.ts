@@ -16,6 +16,11 @@ const SWALLOWS: Readonly<Record<Direction, readonly Disturbance[]>> = {
 
 /** Of each direction; far below what the catalogue of this run declares as `landing`, which bounds how late a request may arrive. */
 export const SLOW_MS = 400;
+/**
+ * Where a sender has gone, what it left may still be on its way for this long. Without a bound a system's own buffers deliver it any time
+ * later: a connection that finds the queue of a frozen listener full is taken up to 15 s after it wakes, by the kernel's repetitions.
+ */
+const LEFT_BEHIND_MS_MAX = 2_000;
 /** What waits on one connection in one direction; beyond it the sender is held up, as by a real slow network. */
 const WAITING_BYTES_MAX = 1_048_576;
 
@@ -51,6 +56,10 @@ export class Link {
 
   get port(): number {
     return (this.server.address() as AddressInfo).port;
+  }
+
+  get openConnections(): number {
+    return this.connections.size;
   }
 
   get isDisturbed(): boolean {
@@ -102,7 +111,7 @@ class Connection {
 
   reset(): void {
     this.isClosed = true;
-    for (const socket of [this.client, this.target]) socket.resetAndDestroy();
+    for (const socket of [this.client, this.target]) abandon(socket);
   }
 
   private pass(from: Socket, to: Socket, direction: Direction): void {
@@ -128,10 +137,24 @@ class Connection {
     from.on('close', () => {
       // Where nothing passes the end does not pass either: the other side is left to find out by itself.
       if (isSwallowed() && !this.isClosed) this.hasLostBytes = true;
-      else if (late.waiting > 0) late.onceSent(() => to.destroy());
-      else to.end(() => to.destroy());
+      else if (late.waiting > 0) late.onceSent(() => this.leave(to));
+      else this.leave(to);
     });
   }
+
+  /** What was sent may arrive until the other side closes as well, or the time is over: then a reset takes it out of the kernel, too. */
+  private leave(to: Socket): void {
+    if (to.destroyed) return;
+    to.end();
+    const timer = setTimeout(() => abandon(to), LEFT_BEHIND_MS_MAX);
+    to.once('close', () => clearTimeout(timer));
+  }
+}
+
+/** Takes out of the kernel what it still holds. Node puts the reset of a connecting socket off until it is connected, so that one is closed. */
+function abandon(socket: Socket): void {
+  if (socket.connecting) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 /** Chunks of one direction on their way, in their order. */
