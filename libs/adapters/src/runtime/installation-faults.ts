@@ -11,7 +11,7 @@ export class PortTaken extends Error {
 /** By name, so that a program that never meets a broker need not load its client to tell its errors. */
 const INSTALLATION_FAULTS: ReadonlySet<string> = new Set([
   ...['ConfigurationFaults', 'EmbeddedPostgresError', 'PortTaken', 'SchemaFault', 'SecretMismatch', 'SecretsFault', 'WeakDurability'],
-  ...['BrokerUnreachable', 'UnsupportedBroker', 'WeakTopic', 'LogUnavailable', 'RebuildUnderWay', 'RebuildOvertaken'],
+  ...['BrokerUnreachable', 'UnsupportedBroker', 'WeakTopic', 'TopicNotCreated', 'LogUnavailable', 'RebuildUnderWay', 'RebuildOvertaken'],
 ]);
 
 /** What to tell of an error that ended a program: a fault of the installation in its own words, a fault of the program with its stack. */

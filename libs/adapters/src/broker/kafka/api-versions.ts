@@ -48,7 +48,7 @@ export class UnsupportedBroker extends Error {
   }
 }
 
-/** No broker has answered in time. */
+/** No broker has answered in time, or one that is needed did not go on answering. */
 export class BrokerUnreachable extends Error {
   override readonly name = 'BrokerUnreachable';
 }

@@ -1,4 +1,5 @@
 import kafkajs, { type Admin, type Kafka } from 'kafkajs';
+import { BrokerUnreachable } from './api-versions.js';
 
 /** Every event of the log, by operation; see `cloud-events.ts` for the records. */
 export const OPERATION_EVENTS_TOPIC = 'onefold.operation-events.v1';
@@ -56,9 +57,22 @@ const LEADER_POLL_MS = 100;
 /**
  * Creates the topics that are missing, and holds the settings of the others against what an acknowledgement promises.
  * @throws WeakTopic TopicNotCreated
+ * @throws BrokerUnreachable where the client gives up on one of the brokers
  */
 export async function ensureTopics(kafka: Kafka, options: TopicOptions): Promise<void> {
-  const admin = kafka.admin();
+  try {
+    await ensureWith(kafka.admin(), options);
+  } catch (cause) {
+    if (!(cause instanceof kafkajs.KafkaJSError)) throw cause;
+    throw new BrokerUnreachable(
+      `The Kafka brokers answered at first, and then not when the topics were looked at (${typeOf(cause)}). Check that they stay up, and that ` +
+        'this machine reaches each of them at the address which it advertises (advertised.listeners): it may differ from KAFKA_BROKERS.',
+      { cause },
+    );
+  }
+}
+
+async function ensureWith(admin: Admin, options: TopicOptions): Promise<void> {
   await admin.connect();
   try {
     const present = new Set(await admin.listTopics());

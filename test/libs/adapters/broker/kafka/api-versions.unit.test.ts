@@ -1,7 +1,9 @@
 import { createRequire } from 'node:module';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import kafkajs from 'kafkajs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { BrokerUnreachable, checkBroker, CLIENT_APIS, UnsupportedBroker } from '#adapters/broker/kafka/api-versions.js';
+import { ensureTopics } from '#adapters/broker/kafka/topics.js';
 
 type Api = readonly [key: number, min: number, max: number];
 
@@ -118,6 +120,16 @@ describe('brokers that do not answer', () => {
     await expect(checkBroker([await serve(() => undefined)], { timeoutMs: 50 })).rejects.toThrow(BrokerUnreachable);
     const failing = await serve((request, socket) => socket.write(answerOf(request, [], 35)));
     await expect(checkBroker([failing], { timeoutMs: 50 })).rejects.toThrow(BrokerUnreachable);
+  });
+
+  it('tells where to look when one answers at first and then ends every connection, without an address', async () => {
+    const broker = await serve((_, socket) => socket.end());
+    const logLevel = kafkajs.logLevel.NOTHING;
+    const kafka = new kafkajs.Kafka({ brokers: [broker], logLevel, retry: { retries: 0 } });
+    const refused = ensureTopics(kafka, { partitions: 1, replicationFactor: 1 });
+    await expect(refused).rejects.toThrow(BrokerUnreachable);
+    await expect(refused).rejects.toThrow(/advertised\.listeners/);
+    await expect(refused).rejects.not.toThrow(/127\.0\.0\.1/);
   });
 
   it('waits for a broker that is just starting', async () => {
