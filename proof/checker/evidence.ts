@@ -134,7 +134,8 @@ function budgetFindings({ stream, operationId }: OperationFacts): Finding[] {
   let retryAtMs = 0;
   stream.forEach(({ event, metadata, revision }) => {
     const at = Date.parse(metadata.at);
-    if (event.type === 'OutcomeUnknown') ambiguous = true;
+    // A key that is too old puts no send in doubt (public case 34: absent after a 429, so it may be sent again).
+    if (event.type === 'OutcomeUnknown' && event.data.code !== 'key_retention_passed') ambiguous = true;
     if (event.type === 'AttemptNotSent') retryAtMs = Date.parse(event.data.retry_at);
     // A person who grants a retry means now.
     if (event.type === 'ReviewDecided' && event.data.decision === 'retry_once') retryAtMs = 0;

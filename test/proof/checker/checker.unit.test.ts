@@ -79,6 +79,22 @@ describe('the checker', () => {
     expect(violations.map(({ invariant }) => invariant)).toContain(id);
   });
 
+  it.each([
+    ['in doubt', 'timeout', ['I14']],
+    ['known to have had no effect', 'key_retention_passed', []],
+  ])('lets nothing be sent under a key that is too old after a send %s (public case 34)', (_, code, found) => {
+    const { stream } = log().find(({ event }) => event.type === 'OutcomeChecked')!;
+    const same_key = { by: 'key', retention_ms: 1, margin_ms: 0, repeats_stored_errors: true };
+    const told = log().map((recorded) => {
+      const { type, data } = recorded.event;
+      if (recorded.stream !== stream) return recorded;
+      if (type === 'OperationPlanned') return withData(recorded, { policy: { ...data.policy, same_key } });
+      return type === 'OutcomeUnknown' ? withData(recorded, { code }) : recorded;
+    });
+    const budget = checkInvariants({ log: told }).violations.filter(({ invariant }) => invariant === 'I14');
+    expect(budget.map(({ invariant }) => invariant)).toEqual(found);
+  });
+
   it('says what it had no facts for', () => {
     const { checked, notChecked } = checkInvariants({ log: log() });
     expect(checked).not.toContain('I1');
