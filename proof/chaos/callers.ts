@@ -10,6 +10,7 @@ export interface Answer {
 /** Above what a healthy answer takes under load; whoever hears nothing for that long asks again. */
 const ANSWER_MS_MAX = 5_000;
 const AGAIN_MS = { low: 100, high: 1_500 };
+const COME_AGAIN: readonly number[] = [408, 429];
 /** Problem bodies and other refusals are kept to be searched for what may stand nowhere. */
 const KEPT_MAX = 20_000;
 
@@ -28,13 +29,14 @@ export class Callers {
   ) {}
 
   /**
-   * Until an answer comes that is neither 429 nor of the server's own making.
+   * Until an answer comes that is none of the server's own making and doesn't ask to come again. A 408 does: it goes to a connection on
+   * which nothing came for too long, and crosses with the next request where such a connection is used after all (RFC 9110, 15.5.9).
    * @returns null where it came to no answer before the end
    */
   async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer | null> {
     while (!this.signal.aborted) {
       const answer = await this.askOnce(method, path, body, headers).catch(() => null);
-      if (answer && answer.status < 500 && answer.status !== 429) return answer;
+      if (answer && answer.status < 500 && !COME_AGAIN.includes(answer.status)) return answer;
       this.failed++;
       await delay(this.random.between(AGAIN_MS.low, AGAIN_MS.high), undefined, { signal: this.signal }).catch(() => undefined);
     }

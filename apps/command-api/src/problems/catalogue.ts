@@ -13,7 +13,11 @@ const kinds = {
   malformed_url: { status: 400, title: 'Malformed URL', wayOut: 'Percent-encode the path as RFC 3986 says.' },
   url_too_long: { status: 414, title: 'URL too long', wayOut: 'An id in a path has at most 100 characters; take it from `Location`.' },
   headers_too_large: { status: 431, title: 'Headers too large', wayOut: 'All headers together may have 16 KiB.' },
-  request_timeout: { status: 408, title: 'Request took too long', wayOut: 'Send headers within 10 s and the whole request within 30 s.' },
+  request_timeout: {
+    status: 408,
+    title: 'Request took too long',
+    wayOut: 'Nothing was stored; repeat the same request on a new connection: headers within 10 s, the whole of it within 30 s.',
+  },
   route_not_found: { status: 404, title: 'No such route', wayOut: 'See docs/http-api.md for the calls there are.' },
   method_not_allowed: { status: 405, title: 'Method not allowed', wayOut: 'Use a method that the `Allow` header names.' },
 
